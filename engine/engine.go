@@ -1,0 +1,308 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/headroom-lb/headroom/engine/internal/hash"
+)
+
+// MaxCandidates is the default bound on a candidate set.
+const MaxCandidates = 1 << 16
+
+// LayoutVersion names the form of the state block; another version does not restore.
+const LayoutVersion = 1
+
+// The block starts with these words; the policy's fixed words and the slots follow.
+const (
+	headMagic  = iota // magic and layout version
+	headPolicy        // fingerprint of the policy and the salt
+	headSet           // fingerprint of the candidates
+	headCount         // candidates
+	headNow           // last instant seen
+	headFirst         // first instant seen
+	headSeen          // 1 once an instant was seen
+	headRand          // generator
+	headTie           // seed of tie-breaks
+	headWords
+)
+
+const magic = 0x4d4f52_4441_4548<<8 | LayoutVersion // "HEADROM", little-endian
+
+// Config bounds an engine and tells one machine of a group from the next.
+type Config struct {
+	MaxCandidates int    // zero means MaxCandidates
+	Salt          uint64 // stirred into the policy's seed unless zero; shards differ by it
+}
+
+// Engine is the native machine.
+type Engine struct {
+	policy Policy
+	set    Set
+	block  []uint64
+	spare  []uint64
+	fixed  int
+	max    int
+	print  uint64
+}
+
+// New makes an engine without candidates.
+func New(p Policy, c Config) *Engine {
+	e := &Engine{policy: p, max: c.MaxCandidates}
+	if e.max == 0 {
+		e.max = MaxCandidates
+	}
+	lay := p.Layout()
+	e.fixed = lay.Fixed
+	e.set.stride = 1 + lay.PerSlot
+	e.print = hash.Word(hash.Word(hash.String(p.Spec()), c.Salt), uint64(lay.Fixed)<<32|uint64(lay.PerSlot))
+	seed := p.Seed()
+	if c.Salt != 0 {
+		seed = hash.Mix(seed ^ hash.Mix(c.Salt))
+	}
+	e.block = make([]uint64, headWords+e.fixed)
+	e.attach(nil, nil, e.block)
+	h := e.set.head
+	h[headMagic], h[headPolicy], h[headSet] = magic, e.print, fingerprint(nil)
+	h[headRand], h[headTie] = seed, hash.Mix(seed+1)
+	p.Bind(e.fixedWords(), &e.set, true)
+	p.Changed()
+	return e
+}
+
+func (e *Engine) fixedWords() []uint64 {
+	return e.block[headWords : headWords+e.fixed : headWords+e.fixed]
+}
+
+func (e *Engine) attach(cs []Candidate, table []uint32, block []uint64) {
+	e.block = block
+	e.set.cands, e.set.table = cs, table
+	e.set.head = (*[headWords]uint64)(block)
+	e.set.slots = block[headWords+e.fixed:]
+	e.set.refresh()
+}
+
+// advance takes the caller's instant and returns the one in force.
+func (e *Engine) advance(now Instant) Instant {
+	h := e.set.head
+	if h[headSeen] == 0 {
+		h[headSeen], h[headFirst] = 1, uint64(now)
+	} else if last := Instant(h[headNow]); now < last {
+		return last
+	}
+	h[headNow] = uint64(now)
+	return now
+}
+
+// SetCandidates replaces the whole set. State of replicas that stay is kept, whatever their
+// new positions. On an error the old set stands: ErrCapacity, ErrDuplicateID, ErrConfig.
+func (e *Engine) SetCandidates(now Instant, cs []Candidate) error {
+	if len(cs) > e.max {
+		return &DetailError{ErrCapacity, strconv.Itoa(len(cs)) + " candidates, at most " + strconv.Itoa(e.max)}
+	}
+	table, dup := index(cs)
+	if dup >= 0 {
+		return &DetailError{ErrDuplicateID, "candidate " + strconv.Itoa(dup)}
+	}
+	eligible := 0
+	for i, c := range cs {
+		if c.Status > StatusUnavailable {
+			return &DetailError{ErrConfig, "candidate " + strconv.Itoa(i) + " has no valid status"}
+		}
+		if c.Status.Eligible() {
+			eligible++
+		}
+	}
+	if err := e.policy.Admit(eligible); err != nil {
+		return err
+	}
+	e.advance(now)
+	e.move(slices.Clone(cs), table)
+	return nil
+}
+
+func (e *Engine) move(cs []Candidate, table []uint32) {
+	old, oldSlots, stride := e.set.cands, e.set.slots, e.set.stride
+	size := headWords + e.fixed + len(cs)*stride
+	next := slices.Grow(e.spare[:0], size)[:size]
+	clear(next[copy(next, e.block[:headWords+e.fixed]):])
+	e.spare = e.block
+	e.attach(cs, table, next)
+	remap := make([]int32, len(old))
+	for i, c := range old {
+		remap[i] = -1
+		if to, ok := e.set.Slot(c.ID); ok {
+			remap[i] = int32(to)
+			copy(e.set.slots[int(to)*stride:][:stride], oldSlots[i*stride:])
+		}
+	}
+	for i, c := range cs {
+		e.set.setStatus(i, c.Status)
+	}
+	e.set.head[headSet], e.set.head[headCount] = fingerprint(cs), uint64(len(cs))
+	e.set.refresh()
+	e.policy.Bind(e.fixedWords(), &e.set, false)
+	e.policy.Moved(remap)
+	e.policy.Changed()
+}
+
+// SetStatus changes one candidate's status: ErrUnknownID, ErrConfig.
+func (e *Engine) SetStatus(now Instant, id ID, st Status) error {
+	slot, ok := e.set.Slot(id)
+	if !ok {
+		return ErrUnknownID
+	}
+	if st > StatusUnavailable {
+		return &DetailError{ErrConfig, "no such status"}
+	}
+	e.advance(now)
+	if e.set.status(int(slot)) != st {
+		e.set.setStatus(int(slot), st)
+		e.set.refresh()
+		e.policy.Changed()
+	}
+	return nil
+}
+
+// Decide places a query and counts it in flight: ErrNoCandidates, ErrNoneEligible, or what
+// the policy refuses with.
+func (e *Engine) Decide(q *Query, d *Decision) error {
+	now := e.advance(q.Now)
+	s := &e.set
+	if len(s.cands) == 0 {
+		return ErrNoCandidates
+	}
+	if len(q.Tried) > 0 {
+		if err := s.exclude(q.Tried); err != nil {
+			return err
+		}
+	} else {
+		s.tried = s.tried[:0]
+	}
+	if s.Open() == 0 {
+		return ErrNoneEligible
+	}
+	if err := e.policy.Decide(now, q.Key, d); err != nil {
+		return err
+	}
+	d.ID = s.cands[d.Index].ID
+	if w := &s.slots[int(d.Index)*s.stride]; uint32(*w) != absent {
+		*w++
+	}
+	return nil
+}
+
+// Report ends a placed query: ErrUnknownID if its replica has left.
+func (e *Engine) Report(now Instant, r Report) error {
+	slot, ok := e.set.Slot(r.ID)
+	if !ok {
+		return ErrUnknownID
+	}
+	now = e.advance(now)
+	if w := &e.set.slots[int(slot)*e.set.stride]; uint32(*w) != 0 {
+		*w--
+	}
+	e.policy.Observe(now, slot, r)
+	return nil
+}
+
+// Record takes a replica's reading, received now: ErrUnknownID.
+func (e *Engine) Record(now Instant, id ID, rd Reading) (Admission, error) {
+	slot, ok := e.set.Slot(id)
+	if !ok {
+		return NotKept, ErrUnknownID
+	}
+	now = e.advance(now)
+	rd.Asked = min(rd.Asked, now)
+	if rd.Latency < 0 {
+		rd.Latency = UnknownLatency
+	}
+	rd.Latency = min(rd.Latency, MaxLatency)
+	return e.policy.Record(now, slot, rd), nil
+}
+
+// Probes appends the replicas that are due to be probed. The engine says who; the host probes.
+func (e *Engine) Probes(now Instant, dst []ID) ([]ID, error) {
+	return e.policy.Probes(e.advance(now), dst), nil
+}
+
+// Entries appends what the policy holds, for display; nothing changes.
+func (e *Engine) Entries(now Instant, dst []Entry) ([]Entry, error) {
+	if last := Instant(e.set.head[headNow]); e.set.head[headSeen] != 0 && now < last {
+		now = last
+	}
+	return e.policy.Entries(now, dst), nil
+}
+
+// Inspect fills in the policy's counters and the settings in force.
+func (e *Engine) Inspect(c *Counters, f *Fit) error {
+	*c, *f = Counters{}, Fit{Threshold: NoThreshold}
+	e.policy.Inspect(c, f)
+	return nil
+}
+
+// InFlight is the number of queries this machine has open on a replica.
+func (e *Engine) InFlight(id ID) uint32 {
+	if slot, ok := e.set.Slot(id); ok {
+		return e.set.InFlight(slot)
+	}
+	return 0
+}
+
+// Spec is the policy's canonical spec line.
+func (e *Engine) Spec() string { return e.policy.Spec() }
+
+// Block is the whole mutable state, by reference, until the candidates change.
+func (e *Engine) Block() []uint64 { return e.block }
+
+// Snapshot appends the block as little-endian bytes.
+func (e *Engine) Snapshot(dst []byte) ([]byte, error) {
+	dst = slices.Grow(dst, 8*len(e.block))
+	for _, w := range e.block {
+		dst = append(dst, byte(w), byte(w>>8), byte(w>>16), byte(w>>24),
+			byte(w>>32), byte(w>>40), byte(w>>48), byte(w>>56))
+	}
+	return dst, nil
+}
+
+// Restore puts a snapshot back. It must come from a machine with the same spec, salt and
+// candidates; anything else, and any state the policy could not have made, is ErrBlock and
+// changes nothing.
+func (e *Engine) Restore(b []byte) error {
+	if len(b) != 8*len(e.block) {
+		return &DetailError{ErrBlock, strconv.Itoa(len(b)) + " bytes, want " + strconv.Itoa(8*len(e.block))}
+	}
+	next := slices.Grow(e.spare[:0], len(e.block))[:len(e.block)]
+	for i := range next {
+		w := b[8*i : 8*i+8]
+		next[i] = uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+	}
+	for _, h := range [...]int{headMagic, headPolicy, headSet, headCount} {
+		if next[h] != e.block[h] {
+			return &DetailError{ErrBlock, [...]string{"layout", "policy", "candidates", "candidate count"}[h] + " differ"}
+		}
+	}
+	old := e.block
+	e.rebind(next)
+	if !e.validSlots() || !e.policy.Valid() {
+		e.rebind(old)
+		return &DetailError{ErrBlock, "not a state of this policy"}
+	}
+	e.spare = old
+	return nil
+}
+
+func (e *Engine) rebind(block []uint64) {
+	e.attach(e.set.cands, e.set.table, block)
+	e.policy.Bind(e.fixedWords(), &e.set, false)
+}
+
+func (e *Engine) validSlots() bool {
+	for i := range e.set.cands {
+		if e.set.slots[i*e.set.stride]>>statusShift > uint64(StatusUnavailable) {
+			return false
+		}
+	}
+	return e.set.head[headSeen] <= 1
+}

@@ -1,0 +1,77 @@
+package engine
+
+// Layout is the number of 64-bit words that a policy keeps in the state block.
+type Layout struct {
+	Fixed   int // whatever the number of candidates
+	PerSlot int // for each candidate, carried along by identity when the set changes
+}
+
+// Policy is a rule that decides among candidates. It is deterministic: its state words, the
+// set and the arguments settle the result. Embed [Base] and override what the rule needs.
+type Policy interface {
+	// Name is the spec name.
+	Name() string
+	// Spec is the canonical one-line form; parsing it gives an equal policy.
+	Spec() string
+	// Seed starts the generator that [Set.Draw] reads.
+	Seed() uint64
+	// Layout says how many words of state the policy needs.
+	Layout() Layout
+	// Bind hands over the fixed state words, kept by reference, and the set. The words are
+	// zero when fresh. It is called again whenever the block moves or is restored.
+	Bind(fixed []uint64, s *Set, fresh bool)
+	// Admit refuses a fleet before it is taken, with a reason; the old one then stays.
+	Admit(eligible int) error
+	// Moved follows a change of the set: the candidate in old slot i is now in remap[i], or
+	// gone if that is -1.
+	Moved(remap []int32)
+	// Changed follows every change of eligibility, after Bind and Moved.
+	Changed()
+	// Decide fills in d, all but ID. At least one candidate is open.
+	Decide(now Instant, key Key, d *Decision) error
+	// Observe hears how a query ended.
+	Observe(now Instant, slot uint32, r Report)
+	// Record takes a reading; the instant it was asked is not after now.
+	Record(now Instant, slot uint32, rd Reading) Admission
+	// Probes appends the replicas that are due to be probed.
+	Probes(now Instant, dst []ID) []ID
+	// Entries appends what the policy holds, in its own order, changing nothing.
+	Entries(now Instant, dst []Entry) []Entry
+	// Inspect fills in counters and the settings in force.
+	Inspect(c *Counters, f *Fit)
+	// Valid reports whether the bound words are a state this policy could have made. A
+	// restore from an untrusted source asks before it serves.
+	Valid() bool
+}
+
+// Base is the policy that keeps nothing, probes nothing and accepts every fleet. Embed it.
+type Base struct{ Set *Set }
+
+// The defaults of every optional part of [Policy].
+func (b *Base) Seed() uint64                              { return 0 }
+func (b *Base) Layout() Layout                            { return Layout{} }
+func (b *Base) Bind(_ []uint64, s *Set, _ bool)           { b.Set = s }
+func (b *Base) Admit(int) error                           { return nil }
+func (b *Base) Moved([]int32)                             {}
+func (b *Base) Changed()                                  {}
+func (b *Base) Observe(Instant, uint32, Report)           {}
+func (b *Base) Record(Instant, uint32, Reading) Admission { return NotKept }
+func (b *Base) Probes(_ Instant, dst []ID) []ID           { return dst }
+func (b *Base) Entries(_ Instant, dst []Entry) []Entry    { return dst }
+func (b *Base) Inspect(*Counters, *Fit)                   {}
+func (b *Base) Valid() bool                               { return true }
+
+// Machine is anything with the engine's method set: an [*Engine], or an instance of its
+// WebAssembly module. One caller at a time.
+type Machine interface {
+	SetCandidates(now Instant, cs []Candidate) error
+	SetStatus(now Instant, id ID, s Status) error
+	Decide(q *Query, d *Decision) error
+	Report(now Instant, r Report) error
+	Record(now Instant, id ID, rd Reading) (Admission, error)
+	Probes(now Instant, dst []ID) ([]ID, error)
+	Entries(now Instant, dst []Entry) ([]Entry, error)
+	Inspect(c *Counters, f *Fit) error
+	Snapshot(dst []byte) ([]byte, error)
+	Restore(block []byte) error
+}

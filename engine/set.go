@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/headroom-lb/headroom/engine/internal/hash"
+	"github.com/headroom-lb/headroom/engine/internal/prng"
+)
+
+// Set is the candidates as a policy sees them: columns, sampled when they change and never
+// during a decision. Slots are positions in the candidate slice.
+type Set struct {
+	cands    []Candidate
+	table    []uint32 // open addressing: slot+1 by mixed ID
+	eligible []uint32 // eligible slots, ascending
+	place    []uint32 // slot to position in eligible, or absent
+	slots    []uint64 // state words, stride per candidate
+	stride   int
+	head     *[headWords]uint64
+	tried    []uint32 // positions in eligible that this query must avoid, ascending
+	triedBuf [MaxTried]uint32
+}
+
+const absent = ^uint32(0)
+
+// Word 0 of a slot: in-flight in the low half, status above.
+const statusShift = 32
+
+// Len is the number of candidates.
+func (s *Set) Len() int { return len(s.cands) }
+
+// Eligible is the number of eligible candidates, tried ones included.
+func (s *Set) Eligible() int { return len(s.eligible) }
+
+// Open is the number of candidates that this query may go to.
+func (s *Set) Open() int { return len(s.eligible) - len(s.tried) }
+
+// Candidate returns the row in a slot.
+func (s *Set) Candidate(slot uint32) Candidate { return s.cands[slot] }
+
+// ID returns the identity in a slot.
+func (s *Set) ID(slot uint32) ID { return s.cands[slot].ID }
+
+// Slot finds a candidate by identity.
+func (s *Set) Slot(id ID) (uint32, bool) {
+	if len(s.table) == 0 {
+		return 0, false
+	}
+	mask := uint32(len(s.table) - 1)
+	for i := uint32(hash.Mix(uint64(id))) & mask; ; i = (i + 1) & mask {
+		slot := s.table[i] - 1
+		if slot == absent {
+			return 0, false
+		}
+		if s.cands[slot].ID == id {
+			return slot, true
+		}
+	}
+}
+
+// IsEligible reports whether the candidate in a slot may receive new queries.
+func (s *Set) IsEligible(slot uint32) bool { return s.place[slot] != absent }
+
+// IsOpen reports whether this query may go to the candidate in a slot.
+func (s *Set) IsOpen(slot uint32) bool {
+	p := s.place[slot]
+	return p != absent && (len(s.tried) == 0 || !slices.Contains(s.tried, p))
+}
+
+// AnyTried reports whether this query avoids an eligible candidate.
+func (s *Set) AnyTried() bool { return len(s.tried) > 0 }
+
+// EligibleSlots returns the eligible slots in ascending order. Read only.
+func (s *Set) EligibleSlots() []uint32 { return s.eligible }
+
+// OpenAt returns the slot of the k-th open candidate, in slot order.
+func (s *Set) OpenAt(k uint32) uint32 {
+	for _, p := range s.tried {
+		if k >= p {
+			k++
+		}
+	}
+	return s.eligible[k]
+}
+
+// DrawOpen returns a uniform open slot.
+func (s *Set) DrawOpen() uint32 { return s.OpenAt(s.Draw(uint32(s.Open()))) }
+
+// Draw returns a uniform number in [0, n) from the machine's generator; n is at least 1.
+func (s *Set) Draw(n uint32) uint32 { return prng.Below(&s.head[headRand], n) }
+
+// InFlight is the number of queries this machine has open on a slot.
+func (s *Set) InFlight(slot uint32) uint32 { return uint32(s.slots[int(slot)*s.stride]) }
+
+// Words returns a slot's state words as the policy's [Layout] asked for.
+func (s *Set) Words(slot uint32) []uint64 {
+	i := int(slot) * s.stride
+	return s.slots[i+1 : i+s.stride]
+}
+
+// Tie is a number by which equal candidates are told apart: it differs from machine to
+// machine, so that clients do not agree on ties.
+func (s *Set) Tie(slot uint32) uint64 {
+	return hash.Mix(uint64(s.cands[slot].ID) ^ s.head[headTie])
+}
+
+// First is the first instant this machine ever saw.
+func (s *Set) First() Instant { return Instant(s.head[headFirst]) }
+
+func (s *Set) status(slot int) Status { return Status(s.slots[slot*s.stride] >> statusShift) }
+
+func (s *Set) setStatus(slot int, st Status) {
+	w := &s.slots[slot*s.stride]
+	*w = *w&(1<<statusShift-1) | uint64(st)<<statusShift
+}
+
+// exclude resolves the replicas that a query must avoid. Unknown ones are ignored: a replica
+// that left since it was tried cannot be chosen anyway.
+func (s *Set) exclude(ids []ID) error {
+	s.tried = s.triedBuf[:0]
+	if len(ids) > MaxTried {
+		return ErrCapacity
+	}
+	for _, id := range ids {
+		slot, ok := s.Slot(id)
+		if !ok || s.place[slot] == absent {
+			continue
+		}
+		p := s.place[slot]
+		i, found := slices.BinarySearch(s.tried, p)
+		if !found {
+			s.tried = append(s.tried, 0)
+			copy(s.tried[i+1:], s.tried[i:])
+			s.tried[i] = p
+		}
+	}
+	return nil
+}
+
+// refresh derives the eligible columns from the status words.
+func (s *Set) refresh() {
+	n := len(s.cands)
+	s.eligible = slices.Grow(s.eligible[:0], n)
+	s.place = slices.Grow(s.place[:0], n)[:n]
+	for i := range n {
+		s.place[i] = absent
+		if s.status(i).Eligible() {
+			s.place[i] = uint32(len(s.eligible))
+			s.eligible = append(s.eligible, uint32(i))
+		}
+	}
+	s.tried = s.triedBuf[:0]
+}
+
+// index builds a lookup table, or names the position of a repeated identity.
+func index(cs []Candidate) (table []uint32, duplicate int) {
+	size := 2
+	for size < 2*len(cs) {
+		size *= 2
+	}
+	table = make([]uint32, size)
+	mask := uint32(size - 1)
+	for n, c := range cs {
+		i := uint32(hash.Mix(uint64(c.ID))) & mask
+		for ; table[i] != 0; i = (i + 1) & mask {
+			if cs[table[i]-1].ID == c.ID {
+				return nil, n
+			}
+		}
+		table[i] = uint32(n + 1)
+	}
+	return table, -1
+}
+
+// fingerprint covers everything about a set but its statuses, which are state.
+func fingerprint(cs []Candidate) uint64 {
+	h := hash.Start()
+	for _, c := range cs {
+		h = hash.Word(h, uint64(c.ID))
+		h = hash.Word(h, uint64(c.Weight)<<32|uint64(c.Locality))
+		h = hash.Word(h, uint64(c.Priority))
+	}
+	return h
+}
