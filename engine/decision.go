@@ -81,9 +81,11 @@ type Entry struct {
 
 // Counters are what a policy has counted since it was configured. They live in the block.
 type Counters struct {
-	Admitted, Replaced, EvictedOldest, DroppedStale    uint64
-	RemovedWorst, RemovedOldest, Expired, Exhausted    uint64
-	Decisions, Fallbacks, Readings, ProbesDue, HeldFit uint64
+	Admitted, Replaced, EvictedOldest, DroppedStale uint64
+	RemovedWorst, RemovedOldest, Expired, Exhausted uint64
+	Forgotten                                       uint64 // dropped because a query or a probe failed
+	Decisions, Fallbacks, Readings, ProbesDue       uint64
+	HeldFit                                         uint64 // changes of the fleet served on the last good budget
 }
 
 // Fit is what a policy derived for the fleet it serves now.

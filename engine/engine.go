@@ -221,6 +221,17 @@ func (e *Engine) Record(now Instant, id ID, rd Reading) (Admission, error) {
 	return e.policy.Record(now, slot, rd), nil
 }
 
+// Forget drops what is held of a replica, because a probe of it failed: ErrUnknownID.
+func (e *Engine) Forget(now Instant, id ID) error {
+	slot, ok := e.set.Slot(id)
+	if !ok {
+		return ErrUnknownID
+	}
+	e.advance(now)
+	e.policy.Forget(slot)
+	return nil
+}
+
 // Probes appends the replicas that are due to be probed. The engine says who; the host probes.
 func (e *Engine) Probes(now Instant, dst []ID) ([]ID, error) {
 	return e.policy.Probes(e.advance(now), dst), nil

@@ -107,6 +107,9 @@ func (s *Set) Tie(slot uint32) uint64 {
 // First is the first instant this machine ever saw.
 func (s *Set) First() Instant { return Instant(s.head[headFirst]) }
 
+// Last is the last instant this machine saw.
+func (s *Set) Last() Instant { return Instant(s.head[headNow]) }
+
 func (s *Set) status(slot int) Status { return Status(s.slots[slot*s.stride] >> statusShift) }
 
 func (s *Set) setStatus(slot int, st Status) {

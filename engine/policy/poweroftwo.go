@@ -1,0 +1,63 @@
+package policy
+
+import "github.com/headroom-lb/headroom/engine"
+
+// MaxChoices bounds the choices of [PowerOfTwo].
+const MaxChoices = 16
+
+// PowerOfTwo draws a few distinct open candidates and decides for the one with the fewest
+// queries that this client has in flight.
+//
+// Cost O(choices²), whatever the fleet. Ties go to the one drawn first, which is uniform.
+// With fewer open candidates than choices it compares them all.
+type PowerOfTwo struct {
+	engine.Base
+	seed    uint64
+	choices uint32
+}
+
+// NewPowerOfTwo makes the policy; choices is 1 to MaxChoices, else an [engine.ConfigError].
+func NewPowerOfTwo(seed uint64, choices int) (*PowerOfTwo, error) {
+	if choices < 1 || choices > MaxChoices {
+		return nil, outOfRange("power_of_two", "choices", itoa(choices), "1 to 16")
+	}
+	return &PowerOfTwo{seed: seed, choices: uint32(choices)}, nil
+}
+
+// Name is "power_of_two".
+func (*PowerOfTwo) Name() string { return "power_of_two" }
+
+// Seed starts its draws.
+func (p *PowerOfTwo) Seed() uint64 { return p.seed }
+
+// Spec is the canonical line.
+func (p *PowerOfTwo) Spec() string {
+	l := newLine("power_of_two").seed(p.seed)
+	if p.choices != 2 {
+		l.set("choices", itoa(int(p.choices)))
+	}
+	return l.String()
+}
+
+// Decide compares distinct draws: the k-th is drawn among the open candidates not drawn yet.
+func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key, d *engine.Decision) error {
+	s := p.Set
+	open := uint32(s.Open())
+	var drawn [MaxChoices]uint32 // ranks among the open, ascending
+	best, least := uint32(0), ^uint32(0)
+	for k := range min(p.choices, open) {
+		rank := s.Draw(open - k)
+		i := uint32(0)
+		for ; i < k && drawn[i] <= rank; i++ {
+			rank++
+		}
+		copy(drawn[i+1:k+1], drawn[i:k])
+		drawn[i] = rank
+		slot := s.OpenAt(rank)
+		if load := s.InFlight(slot); k == 0 || load < least {
+			best, least = slot, load
+		}
+	}
+	*d = direct(best)
+	return nil
+}

@@ -1,0 +1,341 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/probe"
+)
+
+// MaxProbes bounds the probes due at once; what is over stays due.
+const MaxProbes = 64
+
+// Prequal decides on what replicas say of themselves in answer to asynchronous probes
+// (Wydrowski, Kleinberg, Rumble, Archer: "Load is not what you should balance", NSDI 2024).
+//
+// Per query: entries that are too old leave; remove_rate entries leave, worst and oldest in
+// turn; of the rest, an entry is hot when its RIF is above the quantile of recent RIFs; the
+// fastest cold entry decides, or, when all are hot, the one with the least RIF; it is charged
+// one use and its RIF grows by one; probe_rate probes become due. With fewer than min_pool
+// entries on offer a uniform draw decides.
+//
+// Cost O(pool), whatever the fleet. Ties: RIF and latency, then the newer receipt, then a
+// hash of seed and replica, so that clients do not agree on them.
+type Prequal struct {
+	set    *engine.Set
+	c      PrequalConfig
+	spec   string
+	pool   *probe.Pool
+	window *probe.Window
+	h      *[prequalHead]uint64
+	b      budget
+	held   bool
+}
+
+// The policy's own words; the pool's and the window's follow.
+const (
+	wRemove    = iota // removal credit, parts per 10,000
+	wOldest           // 1 when the next removal takes the oldest
+	wProbe            // probe credit, parts per 10,000
+	wProbed           // 1 once probes were due
+	wProbedAt         // when they last were
+	wGoodFleet        // last fleet size inside the budget's domain, for fit=strict
+	wAdmitted         // counters from here on, in the order of engine.Counters
+	wReplaced
+	wEvicted
+	wStale
+	wWorst
+	wOldestGone
+	wExpired
+	wExhausted
+	wForgotten
+	wDecisions
+	wFallbacks
+	wReadings
+	wProbesDue
+	wHeld
+	prequalHead
+)
+
+// NewPrequal makes the policy, or says which setting is wrong.
+func NewPrequal(c PrequalConfig) (*Prequal, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Prequal{
+		c: c, spec: c.spec(), pool: probe.NewPool(c.Pool, hotCold),
+		window: probe.NewWindow(c.Window, c.WindowAge, c.Quantile),
+	}, nil
+}
+
+// Name is "prequal".
+func (*Prequal) Name() string { return "prequal" }
+
+// Spec is the canonical line.
+func (p *Prequal) Spec() string { return p.spec }
+
+// Seed starts the fallback, the rounding of the reuse budget and the probe targets.
+func (p *Prequal) Seed() uint64 { return p.c.Seed }
+
+// Layout asks for the pool and the window, and an error average per replica.
+func (p *Prequal) Layout() engine.Layout {
+	return engine.Layout{Fixed: prequalHead + p.pool.Words() + p.window.Words(), PerSlot: 1}
+}
+
+// Bind attaches pool and window to their words.
+func (p *Prequal) Bind(fixed []uint64, s *engine.Set, fresh bool) {
+	p.set = s
+	p.h = (*[prequalHead]uint64)(fixed)
+	pool := fixed[prequalHead : prequalHead+p.pool.Words()]
+	p.pool.Bind(pool, s, fresh)
+	p.window.Bind(fixed[prequalHead+len(pool):])
+	p.pool.SetThreshold(p.window.Threshold())
+	p.refit(s.Eligible())
+}
+
+// Admit refuses a fleet outside the reuse budget's domain under fit=strict, until one inside
+// it has been served: a live fleet that shrinks keeps serving on the last good budget.
+func (p *Prequal) Admit(eligible int) error {
+	if p.c.Strict && p.c.Reuse == 0 && p.h[wGoodFleet] == 0 {
+		if _, ok := p.c.derive(eligible); !ok {
+			return p.c.outsideDomain(eligible)
+		}
+	}
+	return nil
+}
+
+// Moved carries the pool to the new slots.
+func (p *Prequal) Moved(remap []int32) { p.pool.Moved(remap) }
+
+// Changed fits pool, removal and reuse to the eligible fleet.
+func (p *Prequal) Changed() {
+	p.pool.Changed()
+	n := p.set.Eligible()
+	if n > 0 && p.c.Strict && p.c.Reuse == 0 {
+		if _, ok := p.c.derive(n); ok {
+			p.h[wGoodFleet] = uint64(n)
+		} else {
+			p.h[wHeld]++
+		}
+	}
+	p.refit(n)
+	p.h[wEvicted] += uint64(p.pool.SetLimit(int(p.b.pool)))
+}
+
+// refit derives what is not state: the budget in force for n eligible replicas.
+func (p *Prequal) refit(n int) {
+	p.held = false
+	if p.c.Reuse != 0 {
+		p.b = budget{num: p.c.Reuse, den: probe.Unit, pool: uint64(p.c.Pool), removeRate: p.c.RemoveRate}
+		return
+	}
+	b, ok := p.c.derive(n)
+	switch {
+	case ok:
+	case n == 0: // nobody to serve: nothing to fit to, and entries wait for their replicas
+		b.num, b.den = 1, 1
+	case !p.c.Strict:
+		b = p.c.fit(n)
+	case p.h[wGoodFleet] != 0:
+		b, _ = p.c.derive(int(min(p.h[wGoodFleet], engine.MaxCandidates)))
+		p.held = true
+	default:
+		b.num, b.den = 1, 1
+	}
+	if b.den == 0 { // a restored block may name a fleet that was never good
+		b.num, b.den = 1, 1
+	}
+	p.b = b
+}
+
+// Decide applies the rule.
+func (p *Prequal) Decide(now engine.Instant, _ engine.Key, d *engine.Decision) error {
+	p.age(now)
+	p.h[wRemove] += p.b.removeRate
+	if p.h[wRemove] >= probe.Unit {
+		p.removeDue()
+	}
+	o := look(p.pool)
+	*d = engine.Decision{
+		Offered: uint32(o.offered), Cold: uint32(o.cold), Hot: uint32(o.offered - o.cold),
+		Threshold: p.window.Threshold(),
+	}
+	p.h[wDecisions]++
+	p.h[wProbe] += p.c.ProbeRate
+	if o.offered < p.c.MinPool {
+		p.fallback(d)
+		return nil
+	}
+	slot := p.pool.Slot(o.best)
+	d.Index, d.Regime = slot, o.regime()
+	d.RIF, d.Latency, d.Age = p.pool.RIF(o.best), o.latency(p.pool), engine.Duration(now-p.pool.At(o.best))
+	d.UsesLeft = p.pool.Charge(o.best)
+	if d.UsesLeft == 0 {
+		p.h[wExhausted]++
+	} else {
+		p.pool.Compensate(o.best)
+	}
+	return nil
+}
+
+// age lets entries and readings that are too old go.
+func (p *Prequal) age(now engine.Instant) {
+	if p.window.Stale(now) {
+		p.window.Expire(now)
+		p.pool.SetThreshold(p.window.Threshold())
+	}
+	p.h[wExpired] += uint64(p.pool.Expire(now, p.c.MaxAge))
+}
+
+// removeDue spends the removal credit against degradation: decisions use up good entries,
+// so what stays gets worse. With nothing to remove the credit goes, and the turn stays.
+func (p *Prequal) removeDue() {
+	for ; p.h[wRemove] >= probe.Unit; p.h[wRemove] -= probe.Unit {
+		if p.h[wOldest] == 0 {
+			if p.pool.RemoveWorst() {
+				p.h[wOldest] = 1
+				p.h[wWorst]++
+			}
+		} else if p.pool.RemoveOldest() {
+			p.h[wOldest] = 0
+			p.h[wOldestGone]++
+		}
+	}
+}
+
+func (p *Prequal) fallback(d *engine.Decision) {
+	slot := p.set.DrawOpen()
+	d.Index, d.Regime, d.Cause = slot, engine.RegimeFallback, engine.CauseThin
+	if d.Offered == 0 {
+		d.Cause = engine.CauseEmpty
+	}
+	p.h[wFallbacks]++
+	if pos := p.pool.Find(slot); pos >= 0 {
+		p.pool.Compensate(pos)
+	}
+}
+
+// Observe weighs failures: see aversion.go.
+func (p *Prequal) Observe(_ engine.Instant, slot uint32, r engine.Report) {
+	if !p.c.Aversion || r.Outcome == engine.OutcomeCancelled {
+		return
+	}
+	w := &p.set.Words(slot)[0]
+	failed := r.Outcome != engine.OutcomeSuccess
+	*w = learn(*w, failed)
+	if failed {
+		p.Forget(slot)
+	}
+}
+
+// Forget drops a replica's entry: a query to it failed, or a probe did.
+func (p *Prequal) Forget(slot uint32) {
+	if p.pool.Drop(slot) {
+		p.h[wForgotten]++
+	}
+}
+
+// Record takes a reading into the window and, unless it is stale, into the pool.
+func (p *Prequal) Record(now engine.Instant, slot uint32, rd engine.Reading) engine.Admission {
+	p.h[wReadings]++
+	p.window.Add(now, rd.RIF)
+	p.pool.SetThreshold(p.window.Threshold())
+	p.h[wExpired] += uint64(p.pool.Expire(now, p.c.MaxAge))
+	in := probe.Incoming{
+		Slot: slot, Uses: p.uses(), RIF: rd.RIF, RawRIF: rd.RIF,
+		Latency: rd.Latency, RawLatency: rd.Latency, Asked: rd.Asked,
+	}
+	if w := &p.set.Words(slot)[0]; *w != 0 {
+		*w = forgive(*w)
+		in.RIF, in.Latency = averse(*w, rd.RIF, rd.Latency)
+	}
+	a := p.pool.Record(now, &in)
+	switch a {
+	case engine.Admitted, engine.NotKept:
+		p.h[wAdmitted]++
+	case engine.Replaced:
+		p.h[wReplaced]++
+	case engine.EvictedOldest:
+		p.h[wAdmitted]++
+		p.h[wEvicted]++
+	case engine.DroppedStale:
+		p.h[wStale]++
+	}
+	return a
+}
+
+// uses rounds the reuse budget at random so that its mean is kept.
+func (p *Prequal) uses() uint32 {
+	whole, rest := p.b.whole(), p.b.num%p.b.den
+	if rest != 0 && uint64(p.set.Draw(1<<30))*p.b.den < rest<<30 {
+		whole++
+	}
+	return whole
+}
+
+// Probes spends the probe credit on distinct eligible replicas, uniform without replacement
+// (Floyd's subset sampling).
+func (p *Prequal) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
+	eligible := uint32(p.set.Eligible())
+	due := p.h[wProbe] / probe.Unit
+	p.h[wProbe] %= probe.Unit
+	if over := min(due, uint64(eligible)); over > MaxProbes {
+		p.h[wProbe] += (over - MaxProbes) * probe.Unit
+		due = MaxProbes
+	}
+	last := p.set.First()
+	if p.h[wProbed] == 1 {
+		last = engine.Instant(p.h[wProbedAt])
+	}
+	if due == 0 && p.c.Idle > 0 && uint64(now)-uint64(last) >= uint64(p.c.Idle) {
+		due = uint64(p.c.MinPool)
+	}
+	k := min(uint32(min(due, MaxProbes)), eligible)
+	if k == 0 {
+		return dst
+	}
+	p.h[wProbed], p.h[wProbedAt] = 1, uint64(now)
+	p.h[wProbesDue] += uint64(k)
+	from := len(dst)
+	slots := p.set.EligibleSlots()
+	for top := eligible - k; top < eligible; top++ {
+		id := p.set.ID(slots[p.set.Draw(top+1)])
+		if slices.Contains(dst[from:], id) {
+			id = p.set.ID(slots[top])
+		}
+		dst = append(dst, id)
+	}
+	return dst
+}
+
+// Entries shows the pool.
+func (p *Prequal) Entries(now engine.Instant, dst []engine.Entry) []engine.Entry {
+	return p.pool.Entries(now, p.c.MaxAge, dst)
+}
+
+// Inspect shows the counters and what was derived for the fleet.
+func (p *Prequal) Inspect(c *engine.Counters, f *engine.Fit) {
+	h := p.h
+	*c = engine.Counters{
+		Admitted: h[wAdmitted], Replaced: h[wReplaced], EvictedOldest: h[wEvicted], DroppedStale: h[wStale],
+		RemovedWorst: h[wWorst], RemovedOldest: h[wOldestGone], Expired: h[wExpired], Exhausted: h[wExhausted], Forgotten: h[wForgotten],
+		Decisions: h[wDecisions], Fallbacks: h[wFallbacks], Readings: h[wReadings], ProbesDue: h[wProbesDue], HeldFit: h[wHeld],
+	}
+	*f = engine.Fit{
+		Pool: uint32(p.pool.Limit()), RemoveRate: uint32(p.b.removeRate), ReuseBudget: p.b.num * probe.Unit / p.b.den,
+		Threshold: p.window.Threshold(), WindowFilled: uint32(p.window.Len()), Shrunk: p.b.shrunk, Held: p.held,
+	}
+}
+
+// Valid checks the restored words.
+func (p *Prequal) Valid() bool {
+	h := p.h
+	for slot := range p.set.Len() {
+		if p.set.Words(uint32(slot))[0] > errorOne {
+			return false
+		}
+	}
+	now := p.set.Last()
+	return h[wRemove] < probe.Unit && h[wOldest] <= 1 && h[wProbe] < 1<<62 && h[wProbed] <= 1 &&
+		p.pool.Limit() == int(p.b.pool) && p.pool.Valid(now) && p.window.Valid(now)
+}

@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+// makers lists every policy by spec name, sorted.
+var makers = []struct {
+	name string
+	make func(*settings) (engine.Policy, error)
+}{
+	{"least_loaded", func(s *settings) (engine.Policy, error) {
+		seed := s.uint64("seed", 0)
+		return NewLeastLoaded(seed), nil
+	}},
+	{"power_of_two", func(s *settings) (engine.Policy, error) {
+		seed, choices := s.uint64("seed", 0), s.integer("choices", 2, 1, MaxChoices)
+		if s.err != nil {
+			return nil, s.err
+		}
+		return NewPowerOfTwo(seed, choices)
+	}},
+	{"prequal", func(s *settings) (engine.Policy, error) {
+		c := s.prequal()
+		if s.err != nil {
+			return nil, s.err
+		}
+		return NewPrequal(c)
+	}},
+	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
+	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
+}
+
+// Names lists the policies that [Parse] knows, sorted.
+func Names() []string {
+	names := make([]string, len(makers))
+	for i, m := range makers {
+		names[i] = m.name
+	}
+	return names
+}
+
+// Parse makes a policy from its spec: its name, then key=value settings in any order, set
+// apart by spaces, as in
+//
+//	prequal seed=7 pool=16 quantile=0.84 max_age=1s
+//
+// An unknown or repeated key, or a value out of range, is an [engine.ConfigError] that names
+// policy, key, value and range. Parsing a policy's Spec gives an equal policy.
+func Parse(spec string) (engine.Policy, error) {
+	words := fields(spec)
+	if len(words) == 0 {
+		return nil, &engine.ConfigError{Reason: "empty; want a policy name: " + join(Names())}
+	}
+	for _, m := range makers {
+		if m.name != words[0] {
+			continue
+		}
+		s := &settings{policy: m.name}
+		if err := s.split(words[1:]); err != nil {
+			return nil, err
+		}
+		p, err := m.make(s)
+		if s.err != nil {
+			return nil, s.err
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.leftover(); err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	return nil, &engine.ConfigError{Policy: clip(words[0]), Reason: "no such policy; want one of " + join(Names())}
+}
+
+// settings reads the keys of one spec; the first error sticks.
+type settings struct {
+	policy string
+	keys   []string
+	values []string
+	asked  []string
+	err    error
+}
+
+func (s *settings) split(words []string) error {
+	for _, w := range words {
+		at := slices.Index([]byte(w), '=')
+		if at <= 0 || at == len(w)-1 {
+			return &engine.ConfigError{Policy: s.policy, Key: clip(w), Reason: "want key=value"}
+		}
+		key := w[:at]
+		if slices.Contains(s.keys, key) {
+			return &engine.ConfigError{Policy: s.policy, Key: clip(key), Reason: "given twice"}
+		}
+		s.keys, s.values = append(s.keys, key), append(s.values, w[at+1:])
+	}
+	return nil
+}
+
+func (s *settings) text(key string) (string, bool) {
+	s.asked = append(s.asked, key)
+	if i := slices.Index(s.keys, key); i >= 0 {
+		return s.values[i], true
+	}
+	return "", false
+}
+
+func (s *settings) leftover() error {
+	for _, k := range s.keys {
+		if !slices.Contains(s.asked, k) {
+			return &engine.ConfigError{Policy: s.policy, Key: clip(k), Reason: "no such setting; want one of " + join(s.asked)}
+		}
+	}
+	return nil
+}
+
+func (s *settings) fail(key, value, want string) {
+	if s.err == nil {
+		s.err = outOfRange(s.policy, key, value, want)
+	}
+}
+
+func (s *settings) uint64(key string, unset uint64) uint64 {
+	v, ok := s.text(key)
+	if !ok {
+		return unset
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		s.fail(key, v, "a whole number from 0 to 18446744073709551615")
+	}
+	return n
+}
+
+func (s *settings) integer(key string, unset, least, most int) int {
+	v, ok := s.text(key)
+	if !ok {
+		return unset
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least || n > most {
+		s.fail(key, v, "a whole number from "+itoa(least)+" to "+itoa(most))
+	}
+	return n
+}
+
+// parts reads a decimal with up to four places as parts per 10,000.
+func (s *settings) parts(key string, unset, least, most uint64) uint64 {
+	v, ok := s.text(key)
+	if !ok {
+		return unset
+	}
+	n, good := parseDecimal(v, 4)
+	if !good || n < least || n > most {
+		s.fail(key, v, "a number from "+decimal(least)+" to "+decimal(most)+" with at most four decimals")
+	}
+	return n
+}
+
+func (s *settings) duration(key string, unset, least, most engine.Duration) engine.Duration {
+	v, ok := s.text(key)
+	if !ok {
+		return unset
+	}
+	d, good := parseDuration(v)
+	if !good || d < least || d > most {
+		s.fail(key, v, "a duration such as 250ms, from "+durationText(least)+" to "+durationText(most))
+	}
+	return d
+}
+
+// choice reads one of a few words; the first is the one when unset.
+func (s *settings) choice(key string, words ...string) string {
+	v, ok := s.text(key)
+	if !ok {
+		return words[0]
+	}
+	if !slices.Contains(words, v) {
+		s.fail(key, v, "one of "+join(words))
+	}
+	return v
+}
+
+func outOfRange(policy, key, value, want string) error {
+	return &engine.ConfigError{Policy: policy, Key: key, Value: clip(value), Reason: "want " + want}
+}
+
+// line builds a canonical spec.
+type line struct{ b []byte }
+
+func newLine(name string) *line { return &line{[]byte(name)} }
+
+func (l *line) set(key, value string) *line {
+	l.b = append(append(append(append(l.b, ' '), key...), '='), value...)
+	return l
+}
+
+func (l *line) seed(n uint64) *line { return l.set("seed", strconv.FormatUint(n, 10)) }
+
+func (l *line) String() string { return string(l.b) }

@@ -1,0 +1,136 @@
+package probe
+
+import (
+	"slices"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+// MaxWindow bounds a window.
+const MaxWindow = 4096
+
+// Unit is one, for every rate and share that is held as an integer in parts per 10,000.
+const Unit = 10000
+
+// Window is the last readings' RIFs, younger than an age, and their exact quantile. It is
+// apart from the pool: a threshold ranked over the pool's own entries would always leave the
+// pool's least RIF cold, and the hot branch could never run.
+type Window struct {
+	head *[windowHead]uint64
+	at   []uint64 // receipt, a ring
+	rif  []uint64
+	max  int
+	age  engine.Duration
+	q    uint64 // quantile in parts per 10,000
+
+	sorted    []uint64 // derived: the RIFs in force, ascending
+	threshold uint32   // derived
+}
+
+const (
+	windowFirst = iota // position of the oldest
+	windowLen
+	windowHead
+)
+
+// NewWindow keeps up to max readings younger than age and ranks them at quantile q, in parts
+// per 10,000.
+func NewWindow(max int, age engine.Duration, q uint64) *Window {
+	return &Window{max: max, age: age, q: q, sorted: make([]uint64, 0, max)}
+}
+
+// Words is the size of the window's state.
+func (w *Window) Words() int { return windowHead + 2*w.max }
+
+// Bind attaches the window to its state words.
+func (w *Window) Bind(words []uint64) {
+	w.head = (*[windowHead]uint64)(words)
+	w.at = words[windowHead : windowHead+w.max]
+	w.rif = words[windowHead+w.max : w.Words()]
+	w.sorted = w.sorted[:0]
+	for i := range min(w.Len(), w.max) {
+		w.sorted = append(w.sorted, w.rif[(int(w.head[windowFirst]%uint64(w.max))+i)%w.max])
+	}
+	slices.Sort(w.sorted)
+	w.rank()
+}
+
+// Len is the number of readings held.
+func (w *Window) Len() int { return int(w.head[windowLen]) }
+
+// Threshold is the RIF at the quantile by exact nearest rank, or engine.NoThreshold if the
+// window is empty or the quantile is one.
+func (w *Window) Threshold() uint32 { return w.threshold }
+
+// Add takes a reading's RIF. The oldest leaves a full window.
+func (w *Window) Add(now engine.Instant, rif uint32) {
+	w.shed(now)
+	if w.Len() == w.max {
+		w.drop()
+	}
+	v := uint64(min(rif, engine.NoThreshold-1))
+	to := int(w.head[windowFirst]) + w.Len()
+	if to >= w.max {
+		to -= w.max
+	}
+	w.at[to], w.rif[to] = uint64(now), v
+	w.head[windowLen]++
+	i, _ := slices.BinarySearch(w.sorted, v)
+	w.sorted = append(w.sorted, 0)
+	copy(w.sorted[i+1:], w.sorted[i:])
+	w.sorted[i] = v
+	w.rank()
+}
+
+// Stale reports whether the oldest reading has reached the age limit.
+func (w *Window) Stale(now engine.Instant) bool {
+	return w.Len() > 0 && uint64(now)-w.at[w.head[windowFirst]] >= uint64(w.age)
+}
+
+// Expire forgets the readings that have reached the age limit.
+func (w *Window) Expire(now engine.Instant) {
+	w.shed(now)
+	w.rank()
+}
+
+func (w *Window) shed(now engine.Instant) {
+	for w.Stale(now) {
+		w.drop()
+	}
+}
+
+func (w *Window) drop() {
+	first := w.head[windowFirst]
+	i, _ := slices.BinarySearch(w.sorted, w.rif[first])
+	w.sorted = slices.Delete(w.sorted, i, i+1)
+	w.at[first], w.rif[first] = 0, 0
+	if first++; first == uint64(w.max) {
+		first = 0
+	}
+	w.head[windowFirst] = first
+	w.head[windowLen]--
+}
+
+func (w *Window) rank() {
+	w.threshold = engine.NoThreshold
+	if k := uint64(len(w.sorted)); k > 0 && w.q < Unit {
+		w.threshold = uint32(w.sorted[max((w.q*k+Unit-1)/Unit, 1)-1])
+	}
+}
+
+// Valid reports whether the state words are a state this window could have made.
+func (w *Window) Valid(now engine.Instant) bool {
+	if w.head[windowFirst] >= uint64(w.max) || w.head[windowLen] > uint64(w.max) {
+		return false
+	}
+	last := engine.Instant(-1 << 63)
+	for i := range w.Len() {
+		at := (int(w.head[windowFirst]) + i) % w.max
+		if t := engine.Instant(w.at[at]); t < last || t > now || w.rif[at] >= uint64(engine.NoThreshold) {
+			return false
+		} else {
+			last = t
+		}
+	}
+	return true
+}
