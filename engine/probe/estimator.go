@@ -28,7 +28,7 @@ import (
 // Before the first finished query the estimate is unknown.
 //
 // Tags from 0 to Tags-1 are told apart. Above, each doubling of RIF has eight shared tags (the
-// widest spans an eighth of its doubling), and 65,536 and more are one tag; neighbours are then
+// widest spans an eighth of its doubling), and 61,440 and more are one tag; neighbours are then
 // shared tags. Memory is fixed at construction: Ring samples of 16 bytes for each tag, about
 // 40 KB with the defaults. No call allocates. Arrivals and ends cost a few nanoseconds; an
 // estimate visits at most Samples tags that yield, plus tags gone stale since.
