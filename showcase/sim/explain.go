@@ -1,0 +1,58 @@
+package sim
+
+import "github.com/headroom-lb/headroom/engine"
+
+// Explained is one decision with what its machine knew.
+type Explained struct {
+	Serial   uint64 // counts the focused client's decisions, from 1; 0 is none yet
+	At       int64
+	Client   int
+	Decision engine.Decision
+	Before   []engine.Entry // the pool as the decision found it
+	After    []engine.Entry // the pool after removal, charge and compensation
+}
+
+// Replica is the index of the replica behind an identity, or -1.
+func (w *World) Replica(id engine.ID) int {
+	if i, ok := w.index[id]; ok {
+		return int(i)
+	}
+	return -1
+}
+
+// Focus says whose decisions to explain: a client, or -1 for none.
+func (w *World) Focus(client int) {
+	if client >= len(w.clients) {
+		client = -1
+	}
+	if client != w.focus {
+		w.focus = client
+		w.Explained = Explained{}
+	}
+}
+
+func (w *World) before(m engine.Machine) {
+	// An error here is the machine's and comes back with the decision that follows.
+	w.scratch, _ = m.Entries(engine.Instant(w.now), w.scratch[:0])
+}
+
+func (w *World) after(m engine.Machine, d *engine.Decision) {
+	e := &w.Explained
+	e.Serial++
+	e.At, e.Client, e.Decision = w.now, w.focus, *d
+	e.Before = append(e.Before[:0], w.scratch...)
+	e.After, _ = m.Entries(engine.Instant(w.now), e.After[:0])
+	if w.hold != 0 && w.hold == uint8(d.Regime)+1 {
+		w.Held, w.hold = e.clone(), 0
+	}
+}
+
+func (e *Explained) clone() *Explained {
+	c := *e
+	c.Before = append([]engine.Entry(nil), e.Before...)
+	c.After = append([]engine.Entry(nil), e.After...)
+	return &c
+}
+
+// Hold keeps the focused client's next decision of a regime in Held.
+func (w *World) Hold(r engine.Regime) { w.hold, w.Held = uint8(r)+1, nil }
