@@ -276,9 +276,9 @@ func (e *Engine) Snapshot(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Restore puts a snapshot back. It must come from a machine with the same spec, salt and
-// candidates; anything else, and any state the policy could not have made, is ErrBlock and
-// changes nothing.
+// Restore puts a snapshot back. It must come from a machine with the same spec, salt,
+// candidates and statuses; anything else, and any state the policy could not have made, is
+// ErrBlock and changes nothing.
 func (e *Engine) Restore(b []byte) error {
 	if len(b) != 8*len(e.block) {
 		return &DetailError{ErrBlock, strconv.Itoa(len(b)) + " bytes, want " + strconv.Itoa(8*len(e.block))}
@@ -294,9 +294,14 @@ func (e *Engine) Restore(b []byte) error {
 			return &DetailError{ErrBlock, [...]string{"layout", "policy", "candidates", "candidate count"}[h] + " differ"}
 		}
 	}
+	for i := range e.set.cands {
+		if at := headWords + e.fixed + i*e.set.stride; next[at]>>statusShift != e.block[at]>>statusShift {
+			return &DetailError{ErrBlock, "status of candidate " + strconv.Itoa(i) + " differs"}
+		}
+	}
 	old := e.block
 	e.rebind(next)
-	if !e.validSlots() || !e.policy.Valid() {
+	if next[headSeen] > 1 || !e.policy.Valid() {
 		e.rebind(old)
 		return &DetailError{ErrBlock, "not a state of this policy"}
 	}
@@ -307,13 +312,4 @@ func (e *Engine) Restore(b []byte) error {
 func (e *Engine) rebind(block []uint64) {
 	e.attach(e.set.cands, e.set.table, block)
 	e.policy.Bind(e.fixedWords(), &e.set, false)
-}
-
-func (e *Engine) validSlots() bool {
-	for i := range e.set.cands {
-		if e.set.slots[i*e.set.stride]>>statusShift > uint64(StatusUnavailable) {
-			return false
-		}
-	}
-	return e.set.head[headSeen] <= 1
 }

@@ -18,8 +18,10 @@ type PowerOfTwo struct {
 
 // NewPowerOfTwo makes the policy; choices is 1 to MaxChoices, else an [engine.ConfigError].
 func NewPowerOfTwo(seed uint64, choices int) (*PowerOfTwo, error) {
-	if choices < 1 || choices > MaxChoices {
-		return nil, outOfRange("power_of_two", "choices", itoa(choices), "1 to 16")
+	v := bounds{policy: "power_of_two"}
+	v.whole("choices", choices, 1, MaxChoices)
+	if err := v.err(); err != nil {
+		return nil, err
 	}
 	return &PowerOfTwo{seed: seed, choices: uint32(choices)}, nil
 }
@@ -33,9 +35,7 @@ func (p *PowerOfTwo) Seed() uint64 { return p.seed }
 // Spec is the canonical line.
 func (p *PowerOfTwo) Spec() string {
 	l := newLine("power_of_two").seed(p.seed)
-	if p.choices != 2 {
-		l.set("choices", itoa(int(p.choices)))
-	}
+	l.whole("choices", int(p.choices), 2)
 	return l.String()
 }
 

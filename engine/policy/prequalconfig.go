@@ -41,47 +41,39 @@ const (
 
 // Validate checks everything that does not need the fleet's size.
 func (c *PrequalConfig) Validate() error {
-	bad := func(key, value, want string) error { return outOfRange("prequal", key, value, want) }
-	switch {
-	case c.Pool < 1 || c.Pool > probe.MaxPool:
-		return bad("pool", itoa(c.Pool), "1 to 64")
-	case c.MaxAge < leastAge || c.MaxAge > mostAge:
-		return bad("max_age", durationText(c.MaxAge), "1us to 60m")
-	case c.Quantile > probe.Unit:
-		return bad("quantile", decimal(c.Quantile), "0 to 1")
-	case c.ProbeRate > mostRate:
-		return bad("probe_rate", decimal(c.ProbeRate), "0 to 16")
-	case c.RemoveRate > mostRate:
-		return bad("remove_rate", decimal(c.RemoveRate), "0 to 16")
-	case c.Delta > 100*probe.Unit:
-		return bad("delta", decimal(c.Delta), "0 to 100")
-	case c.MinPool < 1 || c.MinPool > c.Pool:
-		return bad("min_pool", itoa(c.MinPool), "1 to pool, which is "+itoa(c.Pool))
-	case c.Window < 1 || c.Window > probe.MaxWindow:
-		return bad("window", itoa(c.Window), "1 to 4096")
-	case c.WindowAge < leastAge || c.WindowAge > mostAge:
-		return bad("window_age", durationText(c.WindowAge), "1us to 60m")
-	case c.Idle < 0 || c.Idle > mostAge:
-		return bad("idle", durationText(c.Idle), "0 to 60m")
-	case c.Reuse != 0 && c.Reuse < probe.Unit:
-		return bad("reuse", decimal(c.Reuse), "1 or more")
+	v := bounds{policy: "prequal"}
+	v.whole("pool", c.Pool, 1, probe.MaxPool)
+	v.span("max_age", c.MaxAge, leastAge, mostAge)
+	v.parts("quantile", c.Quantile, 0, probe.Unit)
+	v.parts("probe_rate", c.ProbeRate, 0, mostRate)
+	v.parts("remove_rate", c.RemoveRate, 0, mostRate)
+	v.parts("delta", c.Delta, 0, 100*probe.Unit)
+	v.whole("min_pool", c.MinPool, 1, c.Pool)
+	v.whole("window", c.Window, 1, probe.MaxWindow)
+	v.span("window_age", c.WindowAge, leastAge, mostAge)
+	v.span("idle", c.Idle, 0, mostAge)
+	if c.Reuse != 0 {
+		v.parts("reuse", c.Reuse, probe.Unit, 1000000*probe.Unit)
 	}
-	return nil
+	return v.err()
 }
 
 func (s *settings) prequal() PrequalConfig {
 	c := DefaultPrequal(s.uint64("seed", 0))
-	c.Pool = s.integer("pool", c.Pool, 1, probe.MaxPool)
-	c.MaxAge = s.duration("max_age", c.MaxAge, leastAge, mostAge)
-	c.Quantile = s.parts("quantile", c.Quantile, 0, probe.Unit)
-	c.ProbeRate = s.parts("probe_rate", c.ProbeRate, 0, mostRate)
-	c.RemoveRate = s.parts("remove_rate", c.RemoveRate, 0, mostRate)
-	c.Delta = s.parts("delta", c.Delta, 0, 100*probe.Unit)
-	c.MinPool = s.integer("min_pool", min(c.MinPool, c.Pool), 1, c.Pool)
-	c.Window = s.integer("window", c.Window, 1, probe.MaxWindow)
-	c.WindowAge = s.duration("window_age", c.MaxAge, leastAge, mostAge)
-	c.Idle = s.duration("idle", c.MaxAge/2, 0, mostAge)
-	c.Reuse = s.parts("reuse", 0, probe.Unit, 1000000*probe.Unit)
+	c.Pool = s.integer("pool", c.Pool)
+	c.MaxAge = s.duration("max_age", c.MaxAge)
+	c.Quantile = s.parts("quantile", c.Quantile)
+	c.ProbeRate = s.parts("probe_rate", c.ProbeRate)
+	c.RemoveRate = s.parts("remove_rate", c.RemoveRate)
+	c.Delta = s.parts("delta", c.Delta)
+	c.MinPool = s.integer("min_pool", min(c.MinPool, c.Pool))
+	c.Window = s.integer("window", c.Window)
+	c.WindowAge = s.duration("window_age", c.MaxAge)
+	c.Idle = s.duration("idle", c.MaxAge/2)
+	c.Reuse = s.parts("reuse", 0)
+	if v, ok := s.text("reuse"); ok && c.Reuse == 0 {
+		s.fail("reuse", v, "1 to 1000000")
+	}
 	c.Strict = s.choice("fit", "auto", "strict") == "strict"
 	c.Aversion = s.choice("aversion", "on", "off") == "on"
 	s.choice("fallback", "random")
@@ -92,32 +84,17 @@ func (s *settings) prequal() PrequalConfig {
 func (c *PrequalConfig) spec() string {
 	d := DefaultPrequal(c.Seed)
 	l := newLine("prequal").seed(c.Seed)
-	number := func(key string, v, unset int) {
-		if v != unset {
-			l.set(key, itoa(v))
-		}
-	}
-	parts := func(key string, v, unset uint64) {
-		if v != unset {
-			l.set(key, decimal(v))
-		}
-	}
-	span := func(key string, v, unset engine.Duration) {
-		if v != unset {
-			l.set(key, durationText(v))
-		}
-	}
-	number("pool", c.Pool, d.Pool)
-	span("max_age", c.MaxAge, d.MaxAge)
-	parts("quantile", c.Quantile, d.Quantile)
-	parts("probe_rate", c.ProbeRate, d.ProbeRate)
-	parts("remove_rate", c.RemoveRate, d.RemoveRate)
-	parts("delta", c.Delta, d.Delta)
-	number("min_pool", c.MinPool, min(d.MinPool, c.Pool))
-	number("window", c.Window, d.Window)
-	span("window_age", c.WindowAge, c.MaxAge)
-	span("idle", c.Idle, c.MaxAge/2)
-	parts("reuse", c.Reuse, 0)
+	l.whole("pool", c.Pool, d.Pool)
+	l.span("max_age", c.MaxAge, d.MaxAge)
+	l.parts("quantile", c.Quantile, d.Quantile)
+	l.parts("probe_rate", c.ProbeRate, d.ProbeRate)
+	l.parts("remove_rate", c.RemoveRate, d.RemoveRate)
+	l.parts("delta", c.Delta, d.Delta)
+	l.whole("min_pool", c.MinPool, min(d.MinPool, c.Pool))
+	l.whole("window", c.Window, d.Window)
+	l.span("window_age", c.WindowAge, c.MaxAge)
+	l.span("idle", c.Idle, c.MaxAge/2)
+	l.parts("reuse", c.Reuse, 0)
 	if c.Strict {
 		l.set("fit", "strict")
 	}

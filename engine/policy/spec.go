@@ -12,12 +12,9 @@ var makers = []struct {
 	name string
 	make func(*settings) (engine.Policy, error)
 }{
-	{"least_loaded", func(s *settings) (engine.Policy, error) {
-		seed := s.uint64("seed", 0)
-		return NewLeastLoaded(seed), nil
-	}},
+	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
-		seed, choices := s.uint64("seed", 0), s.integer("choices", 2, 1, MaxChoices)
+		seed, choices := s.uint64("seed", 0), s.integer("choices", 2)
 		if s.err != nil {
 			return nil, s.err
 		}
@@ -121,7 +118,7 @@ func (s *settings) leftover() error {
 
 func (s *settings) fail(key, value, want string) {
 	if s.err == nil {
-		s.err = outOfRange(s.policy, key, value, want)
+		s.err = &engine.ConfigError{Policy: s.policy, Key: key, Value: clip(value), Reason: "want " + want}
 	}
 }
 
@@ -137,39 +134,39 @@ func (s *settings) uint64(key string, unset uint64) uint64 {
 	return n
 }
 
-func (s *settings) integer(key string, unset, least, most int) int {
+func (s *settings) integer(key string, unset int) int {
 	v, ok := s.text(key)
 	if !ok {
 		return unset
 	}
 	n, err := strconv.Atoi(v)
-	if err != nil || n < least || n > most {
-		s.fail(key, v, "a whole number from "+itoa(least)+" to "+itoa(most))
+	if err != nil {
+		s.fail(key, v, "a whole number")
 	}
 	return n
 }
 
 // parts reads a decimal with up to four places as parts per 10,000.
-func (s *settings) parts(key string, unset, least, most uint64) uint64 {
+func (s *settings) parts(key string, unset uint64) uint64 {
 	v, ok := s.text(key)
 	if !ok {
 		return unset
 	}
 	n, good := parseDecimal(v, 4)
-	if !good || n < least || n > most {
-		s.fail(key, v, "a number from "+decimal(least)+" to "+decimal(most)+" with at most four decimals")
+	if !good {
+		s.fail(key, v, "a number that is not negative, with at most four decimals")
 	}
 	return n
 }
 
-func (s *settings) duration(key string, unset, least, most engine.Duration) engine.Duration {
+func (s *settings) duration(key string, unset engine.Duration) engine.Duration {
 	v, ok := s.text(key)
 	if !ok {
 		return unset
 	}
 	d, good := parseDuration(v)
-	if !good || d < least || d > most {
-		s.fail(key, v, "a duration such as 250ms, from "+durationText(least)+" to "+durationText(most))
+	if !good {
+		s.fail(key, v, "a duration such as 250ms")
 	}
 	return d
 }
@@ -186,18 +183,64 @@ func (s *settings) choice(key string, words ...string) string {
 	return v
 }
 
-func outOfRange(policy, key, value, want string) error {
-	return &engine.ConfigError{Policy: policy, Key: key, Value: clip(value), Reason: "want " + want}
+// bounds collects the first setting that is out of its range.
+type bounds struct {
+	policy string
+	first  *engine.ConfigError
 }
 
-// line builds a canonical spec.
+func (b *bounds) check(ok bool, key, value, least, most string) {
+	if !ok && b.first == nil {
+		b.first = &engine.ConfigError{Policy: b.policy, Key: key, Value: value, Reason: "want " + least + " to " + most}
+	}
+}
+
+func (b *bounds) whole(key string, v, least, most int) {
+	b.check(v >= least && v <= most, key, itoa(v), itoa(least), itoa(most))
+}
+
+func (b *bounds) parts(key string, v, least, most uint64) {
+	b.check(v >= least && v <= most, key, decimal(v), decimal(least), decimal(most))
+}
+
+func (b *bounds) span(key string, v, least, most engine.Duration) {
+	b.check(v >= least && v <= most, key, durationText(v), durationText(least), durationText(most))
+}
+
+func (b *bounds) err() error {
+	if b.first == nil {
+		return nil
+	}
+	return b.first
+}
+
+// line builds a canonical spec: the name, the seed, and what differs from the defaults.
 type line struct{ b []byte }
 
 func newLine(name string) *line { return &line{[]byte(name)} }
 
+//go:noinline
 func (l *line) set(key, value string) *line {
 	l.b = append(append(append(append(l.b, ' '), key...), '='), value...)
 	return l
+}
+
+func (l *line) whole(key string, v, unset int) {
+	if v != unset {
+		l.set(key, itoa(v))
+	}
+}
+
+func (l *line) parts(key string, v, unset uint64) {
+	if v != unset {
+		l.set(key, decimal(v))
+	}
+}
+
+func (l *line) span(key string, v, unset engine.Duration) {
+	if v != unset {
+		l.set(key, durationText(v))
+	}
 }
 
 func (l *line) seed(n uint64) *line { return l.set("seed", strconv.FormatUint(n, 10)) }

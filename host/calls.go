@@ -1,0 +1,204 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/wasm/abi"
+)
+
+// SetCandidates hands the whole set over; on an error the old one stands.
+func (in *Instance) SetCandidates(now engine.Instant, cs []engine.Candidate) error {
+	if len(cs) > engine.MaxCandidates {
+		return fmt.Errorf("%w: %d candidates, at most %d", engine.ErrCapacity, len(cs), engine.MaxCandidates)
+	}
+	if err := in.open(max(abi.ArenaMin, len(cs)*abi.CandidateSize)); err != nil {
+		return err
+	}
+	for i := range cs {
+		abi.PutCandidate(in.view[i*abi.CandidateSize:], &cs[i])
+	}
+	if err := in.ask(in.function(abi.FuncCandidates), uint64(now), uint64(len(cs))); err != nil {
+		return err
+	}
+	in.rows = append(in.rows[:0], cs...)
+	in.byID = make(map[engine.ID]uint32, len(cs))
+	in.eligible = 0
+	for i, c := range cs {
+		in.byID[c.ID] = uint32(i)
+		if c.Status.Eligible() {
+			in.eligible++
+		}
+	}
+	return nil
+}
+
+// SetStatus changes one candidate's status.
+func (in *Instance) SetStatus(now engine.Instant, id engine.ID, s engine.Status) error {
+	if err := in.ask(in.function(abi.FuncStatus), uint64(now), uint64(id), uint64(s)); err != nil {
+		return err
+	}
+	if slot, ok := in.byID[id]; ok {
+		in.rows[slot].Status = s
+	}
+	return nil
+}
+
+// Decide places a query. The guest's word is not trusted: an answer that is no candidate, not
+// eligible or one to avoid is an [ErrAnswer].
+func (in *Instance) Decide(q *engine.Query, d *engine.Decision) error {
+	if len(q.Tried) > 0 {
+		if len(q.Tried) > abi.MaxTried {
+			return engine.ErrCapacity
+		}
+		if err := in.look(); err != nil {
+			return err
+		}
+		for i, id := range q.Tried {
+			abi.Put64(in.view[8*i:], uint64(id))
+		}
+	}
+	in.stack[0], in.stack[1], in.stack[2] = uint64(q.Now), uint64(q.Key), uint64(len(q.Tried))
+	v, err := in.run(in.decide)
+	if err != nil {
+		return err
+	}
+	if int32(v) < 0 {
+		return in.explain(abi.Code(int32(v)))
+	}
+	if in.mem.Size() != in.memory {
+		if err := in.look(); err != nil {
+			return err
+		}
+	}
+	abi.GetDecision(in.view, d)
+	slot := uint32(v)
+	if slot >= uint32(len(in.rows)) || d.Index != slot || d.Regime >= engine.Regime(engine.Regimes) || d.Cause >= engine.Cause(engine.Causes) {
+		return fmt.Errorf("%w: index %d of %d candidates, regime %d", ErrAnswer, slot, len(in.rows), d.Regime)
+	}
+	row := &in.rows[slot]
+	if !row.Status.Eligible() || len(q.Tried) > 0 && slices.Contains(q.Tried, row.ID) {
+		return fmt.Errorf("%w: candidate %d may not be decided for", ErrAnswer, slot)
+	}
+	d.ID = row.ID
+	return nil
+}
+
+// Report ends a placed query.
+func (in *Instance) Report(now engine.Instant, r engine.Report) error {
+	in.stack[0], in.stack[1], in.stack[2], in.stack[3] = uint64(now), uint64(r.ID), uint64(r.Outcome), uint64(r.Latency)
+	return in.settle(in.run(in.report))
+}
+
+func (in *Instance) settle(v uint64, err error) error {
+	if err != nil || int32(v) >= 0 {
+		return err
+	}
+	if c := abi.Code(int32(v)); c == abi.CodeOf(engine.ErrUnknownID) {
+		return engine.ErrUnknownID // ordinary: the replica has left
+	}
+	return in.explain(abi.Code(int32(v)))
+}
+
+// Record takes a reading.
+func (in *Instance) Record(now engine.Instant, id engine.ID, rd engine.Reading) (engine.Admission, error) {
+	in.stack[0], in.stack[1], in.stack[2] = uint64(now), uint64(id), uint64(rd.RIF)
+	in.stack[3], in.stack[4] = uint64(rd.Latency), uint64(rd.Asked)
+	v, err := in.run(in.record)
+	if err = in.settle(v, err); err != nil {
+		return engine.NotKept, err
+	}
+	return engine.Admission(v), nil
+}
+
+// Forget drops what is held of a replica.
+func (in *Instance) Forget(now engine.Instant, id engine.ID) error {
+	return in.settle(in.call(in.function(abi.FuncForget), uint64(now), uint64(id)))
+}
+
+// Probes appends the replicas that are due. Strangers among them are an [ErrAnswer].
+func (in *Instance) Probes(now engine.Instant, dst []engine.ID) ([]engine.ID, error) {
+	in.stack[0] = uint64(now)
+	v, err := in.run(in.probes)
+	if err != nil {
+		return dst, err
+	}
+	if int32(v) < 0 {
+		return dst, in.explain(abi.Code(int32(v)))
+	}
+	if v > abi.MaxProbes {
+		return dst, fmt.Errorf("%w: %d probes due, at most %d", ErrAnswer, v, abi.MaxProbes)
+	}
+	if v == 0 {
+		return dst, nil
+	}
+	if err := in.look(); err != nil {
+		return dst, err
+	}
+	for i := range int(v) {
+		id := engine.ID(abi.Get64(in.view[8*i:]))
+		if _, ok := in.byID[id]; !ok {
+			return dst, fmt.Errorf("%w: a probe of an unknown replica is due", ErrAnswer)
+		}
+		dst = append(dst, id)
+	}
+	return dst, nil
+}
+
+// Entries appends what the guest holds, for display.
+func (in *Instance) Entries(now engine.Instant, dst []engine.Entry) ([]engine.Entry, error) {
+	v, err := in.call(in.function(abi.FuncEntries), uint64(now))
+	if err != nil {
+		return dst, err
+	}
+	if int32(v) < 0 {
+		return dst, in.explain(abi.Code(int32(v)))
+	}
+	if v > abi.MaxEntries {
+		return dst, fmt.Errorf("%w: %d entries, at most %d", ErrAnswer, v, abi.MaxEntries)
+	}
+	if err := in.look(); err != nil {
+		return dst, err
+	}
+	for i := range int(v) {
+		var e engine.Entry
+		abi.GetEntry(in.view[i*abi.EntrySize:], &e)
+		dst = append(dst, e)
+	}
+	return dst, nil
+}
+
+// Inspect fills in counters and the settings in force.
+func (in *Instance) Inspect(c *engine.Counters, f *engine.Fit) error {
+	if err := in.ask(in.function(abi.FuncInspect)); err != nil {
+		return err
+	}
+	if err := in.look(); err != nil {
+		return err
+	}
+	abi.GetInspection(in.view, c, f)
+	return nil
+}
+
+// Snapshot appends the state block: a copy out of the guest's memory.
+func (in *Instance) Snapshot(dst []byte) ([]byte, error) {
+	v, err := in.call(in.function(abi.FuncBlock))
+	if err != nil {
+		return dst, err
+	}
+	block, ok := in.mem.Read(uint32(v>>32), uint32(v))
+	if !ok {
+		return dst, fmt.Errorf("%w: a block of %d bytes lies outside its memory", ErrAnswer, uint32(v))
+	}
+	return append(dst, block...), nil
+}
+
+// Restore puts a snapshot back, or is [engine.ErrBlock] and changes nothing.
+func (in *Instance) Restore(block []byte) error {
+	if err := in.open(max(abi.ArenaMin, len(block))); err != nil {
+		return err
+	}
+	copy(in.view, block)
+	return in.ask(in.function(abi.FuncRestore), uint64(len(block)))
+}

@@ -1,0 +1,221 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/wasm/abi"
+)
+
+// Instance is one guest: a machine for one caller at a time. After an [ErrTrap] or an
+// [ErrAnswer] it must be closed and not called again, since its state is undefined.
+type Instance struct {
+	mod    api.Module
+	mem    api.Memory
+	stderr *tail
+	stack  [8]uint64
+	spec   string
+
+	arena    uint32 // address
+	room     uint32 // bytes in it
+	view     []byte // the arena, in the guest's memory
+	memory   uint32 // size of the memory that the view was taken from
+	decide   api.Function
+	report   api.Function
+	record   api.Function
+	probes   api.Function
+	rest     map[string]api.Function
+	rows     []engine.Candidate // what the guest was told, to check its answers
+	byID     map[engine.ID]uint32
+	eligible int
+}
+
+var _ engine.Machine = (*Instance)(nil)
+
+// zeros is the guest's randomness: none. Go's runtime asks for some at its start.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// start brings a guest up. Its clock stands still at 1: the runtime's default clock steps a
+// millisecond a reading, and a collector that watches it stops collecting.
+func (m *Module) start(ctx context.Context) (*Instance, error) {
+	in := &Instance{stderr: &tail{}, rest: map[string]api.Function{}}
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.FuncInitialize).
+		WithNanotime(func() int64 { return 1 }, 1).WithWalltime(func() (int64, int32) { return 1, 0 }, 1).
+		WithRandSource(zeros{}).WithStderr(in.stderr)
+	mod, err := m.runtime.wz.InstantiateModule(ctx, m.compiled, config)
+	if err != nil {
+		return nil, fmt.Errorf("starting the guest: %w%s", err, in.stderr)
+	}
+	in.mod, in.mem = mod, mod.Memory()
+	return in, nil
+}
+
+// Instantiate starts a guest and configures it with a spec line and a salt that is stirred
+// into its seed; 0 leaves the seed as the spec has it. A refused spec is an
+// [engine.ErrConfig] with the guest's reason.
+func (m *Module) Instantiate(ctx context.Context, spec string, salt uint64) (*Instance, error) {
+	in, err := m.start(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTrap, err)
+	}
+	if err := in.configure(spec, salt); err != nil {
+		in.Close(ctx)
+		return nil, err
+	}
+	return in, nil
+}
+
+func (in *Instance) configure(spec string, salt uint64) error {
+	if len(spec) > abi.MaxSpec {
+		return &engine.ConfigError{Reason: fmt.Sprintf("the spec is longer than %d bytes", abi.MaxSpec)}
+	}
+	if err := in.open(abi.ArenaMin); err != nil {
+		return err
+	}
+	copy(in.view, spec)
+	if err := in.ask(in.function(abi.FuncConfigure), uint64(len(spec)), salt); err != nil {
+		return err
+	}
+	text, err := in.readText(in.function(abi.FuncText))
+	if err != nil {
+		return err
+	}
+	in.spec = text
+	in.decide, in.report = in.function(abi.FuncDecide), in.function(abi.FuncReport)
+	in.record, in.probes = in.function(abi.FuncRecord), in.function(abi.FuncProbes)
+	return nil
+}
+
+// Spec is the canonical form of the spec line, as the guest tells it.
+func (in *Instance) Spec() string { return in.spec }
+
+// MemorySize is the guest's memory in bytes.
+func (in *Instance) MemorySize() int { return int(in.mem.Size()) }
+
+// Close frees the guest.
+func (in *Instance) Close(ctx context.Context) error { return in.mod.Close(ctx) }
+
+// function finds an export once; handles belong to one caller, so each instance keeps its own.
+func (in *Instance) function(name string) api.Function {
+	f, ok := in.rest[name]
+	if !ok {
+		f = in.mod.ExportedFunction(name)
+		in.rest[name] = f
+	}
+	return f
+}
+
+// call runs a function on the kept stack. The context is the background's, never a
+// request's: the runtime looks a key up in it on each call.
+func (in *Instance) call(f api.Function, args ...uint64) (uint64, error) {
+	copy(in.stack[:], args)
+	return in.run(f)
+}
+
+func (in *Instance) run(f api.Function) (uint64, error) {
+	if err := f.CallWithStack(context.Background(), in.stack[:]); err != nil {
+		return 0, fmt.Errorf("%w: %w%s", ErrTrap, err, in.stderr)
+	}
+	return in.stack[0], nil
+}
+
+// ask is call for functions that answer with a code; an error carries the guest's text.
+func (in *Instance) ask(f api.Function, args ...uint64) error {
+	v, err := in.call(f, args...)
+	if err != nil {
+		return err
+	}
+	return in.explain(abi.Code(int32(v)))
+}
+
+func (in *Instance) explain(c abi.Code) error {
+	err := abi.ErrorOf(c)
+	if err == nil {
+		return nil
+	}
+	text, terr := in.readText(in.function(abi.FuncText))
+	if terr != nil {
+		return terr
+	}
+	return &guestError{err, text}
+}
+
+// guestError is a sentinel with the guest's own words, which usually name the sentinel too.
+type guestError struct {
+	err  error
+	text string
+}
+
+func (e *guestError) Error() string {
+	if e.text == "" {
+		return e.err.Error()
+	}
+	return e.text
+}
+func (e *guestError) Unwrap() error { return e.err }
+
+func (in *Instance) readText(f api.Function) (string, error) {
+	n, err := in.call(f)
+	if err != nil {
+		return "", err
+	}
+	if n > abi.MaxText {
+		return "", fmt.Errorf("%w: a text of %d bytes", ErrAnswer, n)
+	}
+	if err := in.look(); err != nil {
+		return "", err
+	}
+	return string(in.view[:n]), nil
+}
+
+// open makes the arena hold at least size bytes.
+func (in *Instance) open(size int) error {
+	if uint64(size) <= uint64(in.room) {
+		return in.look()
+	}
+	at, err := in.call(in.function(abi.FuncArena), uint64(size))
+	if err != nil {
+		return err
+	}
+	in.arena, in.room = uint32(at), uint32(size)
+	in.memory = 0
+	return in.look()
+}
+
+// look takes the view of the arena again when the guest's memory has grown and may have moved.
+func (in *Instance) look() error {
+	size := in.mem.Size()
+	if size == in.memory {
+		return nil
+	}
+	view, ok := in.mem.Read(in.arena, in.room)
+	if !ok {
+		return fmt.Errorf("%w: an arena of %d bytes at %d lies outside its memory", ErrAnswer, in.room, in.arena)
+	}
+	in.view, in.memory = view, size
+	return nil
+}
+
+// tail keeps the last of what a guest writes to its standard error, for the text of a trap.
+type tail struct{ b []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if extra := len(t.b) - 400; extra > 0 {
+		t.b = append(t.b[:0], t.b[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	if len(t.b) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%q)", t.b)
+}

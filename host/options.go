@@ -1,0 +1,31 @@
+package host
+
+// Option sets up a [Balancer].
+type Option func(*options)
+
+type options struct {
+	shards int
+	seed   uint64
+	clock  func() int64
+	closed bool // fail closed on a trap
+	trap   func(error)
+}
+
+// WithShards splits a balancer into n machines, each a Prequal client of its own, taken in
+// order as they are free. One, the default, decides best; more keep decisions from waiting
+// when many processors decide at once, from some 100,000 a second on.
+func WithShards(n int) Option { return func(o *options) { o.shards = n } }
+
+// WithSeed stirs a number into the spec's seed, so that balancers with the same spec decide
+// differently. Zero leaves the spec's seed as it is. Without this option a spec that sets no
+// seed gets a random one.
+func WithSeed(seed uint64) Option { return func(o *options) { o.seed = seed } }
+
+// WithClock replaces the monotonic clock: nanoseconds since any fixed instant.
+func WithClock(now func() int64) Option { return func(o *options) { o.clock = now } }
+
+// WithFailClosed refuses a query whose guest trapped instead of deciding it uniformly.
+func WithFailClosed() Option { return func(o *options) { o.closed = true } }
+
+// WithTrapHandler is told of every failure of a guest, from the goroutine that met it.
+func WithTrapHandler(f func(error)) Option { return func(o *options) { o.trap = f } }

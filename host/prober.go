@@ -1,0 +1,155 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+// ProbeFunc asks an endpoint for a reading. The prober fills in when it was asked.
+type ProbeFunc func(ctx context.Context, ep Endpoint) (engine.Reading, error)
+
+// Prober runs the probes that a balancer's engine says are due. Probes never wait in line:
+// when every worker is busy, or an endpoint has its share outstanding, a probe is shed and
+// counted, because a late reading is worth less than the next one.
+type Prober struct {
+	Probe       ProbeFunc
+	Timeout     time.Duration // for one probe; zero means 100 ms
+	Concurrency int           // probes outstanding in all; zero means 64
+	PerEndpoint int           // probes outstanding for one endpoint; zero means 4
+	Idle        time.Duration // how often a balancer without traffic is asked; zero means 50 ms
+}
+
+// ticket is a probe that is due.
+type ticket struct {
+	shard    *shard
+	endpoint Endpoint
+}
+
+// ErrProberRuns says that a balancer has a prober already.
+var ErrProberRuns = errors.New("a prober runs for this balancer already")
+
+// collect hands due probes to the prober, if one runs. The caller holds the lock.
+func (s *shard) collect() {
+	tickets := s.b.prober.Load()
+	if tickets == nil || s.machine == nil {
+		return
+	}
+	var err error
+	if s.due, err = s.machine.Probes(s.b.Now(), s.due[:0]); s.contain(err) != nil {
+		return
+	}
+	for _, id := range s.due {
+		slot, ok := s.fleet.byID[id]
+		if !ok {
+			continue
+		}
+		select {
+		case *tickets <- ticket{s, s.fleet.endpoints[slot]}:
+		default:
+			s.b.counts.shed.Add(1)
+		}
+	}
+}
+
+// Run probes for a balancer until the context ends, and returns the context's error. One
+// prober serves a balancer at a time: a second is [ErrProberRuns].
+func (p *Prober) Run(ctx context.Context, b *Balancer) error {
+	workers := orDefault(p.Concurrency, 64)
+	tickets := make(chan ticket, workers)
+	if !b.prober.CompareAndSwap(nil, &tickets) {
+		return ErrProberRuns
+	}
+	defer b.prober.Store(nil)
+	shares := &shares{most: orDefault(p.PerEndpoint, 4), open: map[string]int{}}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range workers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case t := <-tickets:
+					if !shares.take(t.endpoint.Name) {
+						b.counts.shed.Add(1)
+						continue
+					}
+					p.one(ctx, b, t)
+					shares.give(t.endpoint.Name)
+				}
+			}
+		})
+	}
+	every := time.NewTicker(orDefault(p.Idle, 50*time.Millisecond))
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-every.C:
+			for _, s := range b.shards {
+				s.mu.Lock()
+				s.collect()
+				s.mu.Unlock()
+			}
+		}
+	}
+}
+
+func orDefault[T int | time.Duration](v, unset T) T {
+	if v > 0 {
+		return v
+	}
+	return unset
+}
+
+// one asks, and gives the answer to the shard that wanted it. A replica that does not answer
+// loses its entry: what is known of it may no longer hold.
+func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
+	ctx, cancel := context.WithTimeout(ctx, orDefault(p.Timeout, 100*time.Millisecond))
+	defer cancel()
+	asked := b.Now()
+	b.counts.sent.Add(1)
+	rd, err := p.Probe(ctx, t.endpoint)
+	id := engine.IDOf(t.endpoint.Name)
+	if err != nil {
+		b.counts.failed.Add(1)
+		_ = t.shard.with(func(m engine.Machine) error { return m.Forget(b.Now(), id) })
+		return
+	}
+	b.counts.answered.Add(1)
+	rd.Asked = asked
+	_ = t.shard.with(func(m engine.Machine) error {
+		_, err := m.Record(b.Now(), id, rd)
+		return err
+	})
+}
+
+// shares bounds what is outstanding for one endpoint.
+type shares struct {
+	mu   sync.Mutex
+	most int
+	open map[string]int
+}
+
+func (s *shares) take(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[name] >= s.most {
+		return false
+	}
+	s.open[name]++
+	return true
+}
+
+func (s *shares) give(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[name]--; s.open[name] == 0 {
+		delete(s.open, name)
+	}
+}

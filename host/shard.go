@@ -1,0 +1,125 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+// maker starts machines of one kind: guests of a module, or native engines.
+type maker func(ctx context.Context, salt uint64) (engine.Machine, string, error)
+
+// closer is what a machine that holds resources has besides.
+type closer interface {
+	Close(ctx context.Context) error
+}
+
+// shard is one serial machine and the fleet it was told of.
+type shard struct {
+	b    *Balancer
+	salt uint64
+
+	mu       sync.Mutex
+	machine  engine.Machine // nil while a new one is being started
+	fleet    *fleet
+	query    engine.Query
+	tried    [engine.MaxTried]engine.ID
+	decision engine.Decision
+	due      []engine.ID
+	gone     bool
+}
+
+// with runs f on the machine, if there is one, and handles its failure.
+func (s *shard) with(f func(engine.Machine) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.machine == nil {
+		return nil
+	}
+	return s.contain(f(s.machine))
+}
+
+// contain discards a guest that failed: its state is undefined. Another is started beside
+// the traffic. The caller holds the lock.
+func (s *shard) contain(err error) error {
+	if err == nil || !errors.Is(err, ErrTrap) && !errors.Is(err, ErrAnswer) {
+		return err
+	}
+	s.b.counts.traps.Add(1)
+	if s.b.opts.trap != nil {
+		s.b.opts.trap(err)
+	}
+	dead := s.machine
+	s.machine = nil
+	s.b.background.Go(func() {
+		if c, ok := dead.(closer); ok {
+			_ = c.Close(context.Background())
+		}
+		s.rebuild()
+	})
+	return err
+}
+
+// rebuild starts a fresh machine for the fleet of the moment.
+func (s *shard) rebuild() {
+	m, _, err := s.b.make(context.Background(), s.salt)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && !s.gone {
+		if err = m.SetCandidates(s.b.Now(), s.fleet.candidates); err == nil {
+			s.machine = m
+			s.b.counts.rebuilds.Add(1)
+			return
+		}
+	}
+	if err != nil && s.b.opts.trap != nil {
+		s.b.opts.trap(fmt.Errorf("starting a machine anew: %w", err))
+	}
+	if c, ok := m.(closer); ok {
+		_ = c.Close(context.Background())
+	}
+}
+
+// setFleet tells the machine of new candidates; on an error the old ones stand.
+func (s *shard) setFleet(f *fleet) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.fleet
+	s.fleet = f
+	if s.machine == nil {
+		return nil
+	}
+	if err := s.contain(s.machine.SetCandidates(s.b.Now(), f.candidates)); err != nil && s.machine != nil {
+		s.fleet = old
+		return err
+	}
+	return nil // a guest that failed is started anew for the new fleet
+}
+
+func (s *shard) setStatus(f *fleet, id engine.ID, st engine.Status) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fleet = f
+	if s.machine == nil {
+		return nil
+	}
+	if err := s.contain(s.machine.SetStatus(s.b.Now(), id, st)); err != nil && s.machine != nil {
+		return err
+	}
+	return nil
+}
+
+// close frees the machine; later calls find none.
+func (s *shard) close(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.machine
+	s.machine, s.gone = nil, true
+	if c, ok := m.(closer); ok {
+		return c.Close(ctx)
+	}
+	return nil
+}

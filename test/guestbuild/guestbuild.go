@@ -1,0 +1,31 @@
+// Package guestbuild compiles guests with the flags that make a module reproducible: the
+// same sources and toolchain give the same bytes in any folder.
+package guestbuild
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Flags of a reproducible guest. Without -buildvcs=false the state of the checkout would
+// enter the bytes, without -trimpath its place.
+var Flags = []string{"-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid="}
+
+// Build compiles the package in dir, a folder of the module at root, and returns the bytes.
+func Build(root, pkg string) ([]byte, error) {
+	tmp, err := os.MkdirTemp("", "guest")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	out := filepath.Join(tmp, "guest.wasm")
+	cmd := exec.Command("go", append(append([]string{"build"}, Flags...), "-o", out, pkg)...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWORK=off", "GOWASM=", "GOEXPERIMENT=", "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+	}
+	return os.ReadFile(out)
+}

@@ -1,0 +1,134 @@
+// Package abi is the boundary between a host and a guest: the version, the names of the
+// exports, the offsets of the records and the codes of the errors. Guest, host and
+// conformance tests read them here; nobody else writes one down.
+//
+// Only 32-bit and 64-bit integers cross. Records are little-endian and lie in the arena, a
+// buffer that the guest owns. A guest imports WASI and nothing else, and finds no clock and
+// no randomness there: instants and seeds are arguments.
+package abi
+
+// Version of the interface: a host refuses another major and accepts a higher minor.
+const (
+	Major = 1
+	Minor = 0
+)
+
+// Export is a function that a guest exports.
+type Export struct {
+	Name     string
+	Params   string // one letter each: i for i32, l for i64
+	Results  string
+	Doc      string
+	Optional bool
+}
+
+// The names of the exports. Codes are 0 or a negative [Code]; counts and lengths are not negative.
+const (
+	FuncVersion    = "lb_abi_version"
+	FuncArena      = "lb_arena"
+	FuncConfigure  = "lb_configure"
+	FuncCandidates = "lb_candidates"
+	FuncStatus     = "lb_status"
+	FuncDecide     = "lb_decide"
+	FuncReport     = "lb_report"
+	FuncRecord     = "lb_record"
+	FuncForget     = "lb_forget"
+	FuncProbes     = "lb_probes"
+	FuncEntries    = "lb_entries"
+	FuncInspect    = "lb_inspect"
+	FuncBlock      = "lb_block"
+	FuncRestore    = "lb_restore"
+	FuncText       = "lb_text"
+	FuncPolicies   = "lb_policies"
+	FuncNothing    = "lb_nothing"
+	FuncInitialize = "_initialize"
+	Memory         = "memory"
+)
+
+// Exports lists what a guest must export, besides the memory and the start function.
+func Exports() []Export {
+	return []Export{
+		{FuncVersion, "", "i", "major << 16 | minor; called before all else", false},
+		{FuncArena, "i", "i", "makes the arena hold at least so many bytes; returns its address, which holds until the next call of this function", false},
+		{FuncConfigure, "il", "i", "takes the spec line, so many bytes at the arena, and a salt for the seed, 0 for none; returns a code; lb_text then tells the canonical spec or the reason", false},
+		{FuncCandidates, "li", "i", "takes the instant and so many candidate records at the arena; returns a code; the old set stands on an error", false},
+		{FuncStatus, "lli", "i", "takes the instant, a replica's ID and its status; returns a code", false},
+		{FuncDecide, "lli", "i", "takes the instant, the affinity key, and a count of tried IDs at the arena; returns the candidate's index, with the decision record at the arena, or a code", false},
+		{FuncReport, "llil", "i", "takes the instant, a replica's ID, the outcome and the latency, negative if unknown; returns a code", false},
+		{FuncRecord, "llill", "i", "takes the instant, a replica's ID, its RIF, its latency, negative if unknown, and the instant it was asked; returns an admission, or a code", false},
+		{FuncForget, "ll", "i", "takes the instant and a replica's ID whose probe failed; returns a code", false},
+		{FuncProbes, "l", "i", "takes the instant; returns how many IDs stand at the arena, at most MaxProbes", false},
+		{FuncEntries, "l", "i", "takes the instant; returns how many entry records stand at the arena, at most MaxEntries", false},
+		{FuncInspect, "", "i", "returns 0, with the inspection record at the arena", false},
+		{FuncBlock, "", "l", "address << 32 | length in bytes of the state block, valid until the candidates change or a block is restored", false},
+		{FuncRestore, "i", "i", "takes a state block, so many bytes at the arena; returns a code; the old state stands on an error", false},
+		{FuncText, "", "i", "returns the length of the last text, which it writes at the arena", false},
+		{FuncPolicies, "", "i", "returns the length of the names of the policies this module knows, one a line, which it writes at the arena", true},
+		{FuncNothing, "", "i", "returns 0 and does nothing: the price of a call", true},
+	}
+}
+
+// Sizes and bounds. The arena starts at ArenaMin bytes.
+const (
+	ArenaMin      = 8192
+	MaxTried      = 32
+	MaxProbes     = 64
+	MaxEntries    = 64
+	MaxSpec       = 4096
+	MaxText       = 4096
+	CandidateSize = 32
+	DecisionSize  = 64
+	EntrySize     = 64
+	InspectSize   = 160
+)
+
+// Offsets in a candidate record.
+const (
+	CandidateID       = 0  // u64
+	CandidateWeight   = 8  // u32
+	CandidateLocality = 12 // u32
+	CandidatePriority = 16 // u8
+	CandidateStatus   = 17 // u8
+)
+
+// Offsets in a decision record.
+const (
+	DecisionID        = 0  // u64
+	DecisionLatency   = 8  // i64, negative if unknown
+	DecisionAge       = 16 // i64
+	DecisionIndex     = 24 // u32
+	DecisionOffered   = 28 // u32
+	DecisionCold      = 32 // u32
+	DecisionHot       = 36 // u32
+	DecisionThreshold = 40 // u32, all ones if there is none
+	DecisionRIF       = 44 // u32
+	DecisionUsesLeft  = 48 // u32
+	DecisionRegime    = 52 // u8
+	DecisionCause     = 53 // u8
+)
+
+// Offsets in an entry record.
+const (
+	EntryID         = 0  // u64
+	EntryAt         = 8  // i64
+	EntryAsked      = 16 // i64
+	EntryLatency    = 24 // i64, negative if unknown
+	EntryRawLatency = 32 // i64, negative if unknown
+	EntryRIF        = 40 // u32
+	EntryRawRIF     = 44 // u32
+	EntryUses       = 48 // u32
+	EntryEligible   = 52 // u8
+	EntryHot        = 53 // u8
+)
+
+// The inspection record: the counters as u64 in the order of [engine.Counters], then the fit.
+const (
+	InspectCounters  = 14  // words
+	InspectPool      = 112 // u32
+	InspectRemove    = 116 // u32, parts per 10,000
+	InspectReuse     = 120 // u64, parts per 10,000
+	InspectThreshold = 128 // u32
+	InspectWindow    = 132 // u32
+	InspectShrunk    = 136 // u8
+	InspectHeld      = 137 // u8
+)

@@ -1,0 +1,235 @@
+//go:build wasip1
+
+// Package guest turns an engine policy into a WebAssembly guest. A module is this package
+// and one line:
+//
+//	func init() { guest.Serve(policy.Parse, policy.Names()...) }
+//	func main() {}
+//
+// built with GOOS=wasip1 GOARCH=wasm -buildmode=c-shared. Nothing on the path of a decision
+// allocates, so the guest's collector never runs there.
+package guest
+
+import (
+	"unsafe"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/wasm/abi"
+)
+
+var (
+	parse   func(spec string) (engine.Policy, error)
+	names   string
+	machine *engine.Engine
+	arena   = make([]byte, abi.ArenaMin)
+	text    string
+
+	query   engine.Query
+	tried   [abi.MaxTried]engine.ID
+	ids     = make([]engine.ID, 0, abi.MaxProbes)
+	entries = make([]engine.Entry, 0, abi.MaxEntries)
+	count   engine.Counters
+	fit     engine.Fit
+)
+
+// Serve names the policies that this module makes. Call it once, from an init function.
+func Serve(p func(spec string) (engine.Policy, error), policies ...string) {
+	parse, names = p, ""
+	for i, n := range policies {
+		if i > 0 {
+			names += "\n"
+		}
+		names += n
+	}
+}
+
+func address(b []byte) uint32 { return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+func code(err error) int32 {
+	if err == nil {
+		return 0
+	}
+	text = err.Error()
+	return int32(abi.CodeOf(err))
+}
+
+//go:wasmexport lb_abi_version
+func lbVersion() int32 { return abi.Major<<16 | abi.Minor }
+
+//go:wasmexport lb_nothing
+func lbNothing() int32 { return 0 }
+
+//go:wasmexport lb_arena
+func lbArena(size int32) int32 {
+	if int(size) > len(arena) {
+		arena = make([]byte, size)
+	}
+	return int32(address(arena))
+}
+
+//go:wasmexport lb_text
+func lbText() int32 { return tell(text) }
+
+//go:wasmexport lb_policies
+func lbPolicies() int32 { return tell(names) }
+
+func tell(s string) int32 { return int32(copy(arena[:abi.MaxText], s)) }
+
+//go:wasmexport lb_configure
+func lbConfigure(length int32, salt int64) int32 {
+	if length < 0 || length > abi.MaxSpec {
+		return code(&engine.ConfigError{Reason: "the spec is longer than 4096 bytes"})
+	}
+	p, err := parse(string(arena[:length]))
+	if err != nil {
+		return code(err)
+	}
+	machine = engine.New(p, engine.Config{Salt: uint64(salt)})
+	text = machine.Spec()
+	return 0
+}
+
+//go:wasmexport lb_candidates
+func lbCandidates(now int64, n int32) int32 {
+	if machine == nil || n < 0 || int(n)*abi.CandidateSize > len(arena) {
+		return int32(abi.CodeInternal)
+	}
+	cs := make([]engine.Candidate, n)
+	for i := range cs {
+		abi.GetCandidate(arena[i*abi.CandidateSize:], &cs[i])
+	}
+	return code(machine.SetCandidates(engine.Instant(now), cs))
+}
+
+//go:wasmexport lb_status
+func lbStatus(now, id int64, status int32) int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	return code(machine.SetStatus(engine.Instant(now), engine.ID(id), engine.Status(status)))
+}
+
+// The engine writes its decision straight into the arena: the two layouts are one.
+var (
+	_ [abi.DecisionLatency]struct{}   = [unsafe.Offsetof(engine.Decision{}.Latency)]struct{}{}
+	_ [abi.DecisionAge]struct{}       = [unsafe.Offsetof(engine.Decision{}.Age)]struct{}{}
+	_ [abi.DecisionIndex]struct{}     = [unsafe.Offsetof(engine.Decision{}.Index)]struct{}{}
+	_ [abi.DecisionOffered]struct{}   = [unsafe.Offsetof(engine.Decision{}.Offered)]struct{}{}
+	_ [abi.DecisionCold]struct{}      = [unsafe.Offsetof(engine.Decision{}.Cold)]struct{}{}
+	_ [abi.DecisionHot]struct{}       = [unsafe.Offsetof(engine.Decision{}.Hot)]struct{}{}
+	_ [abi.DecisionThreshold]struct{} = [unsafe.Offsetof(engine.Decision{}.Threshold)]struct{}{}
+	_ [abi.DecisionRIF]struct{}       = [unsafe.Offsetof(engine.Decision{}.RIF)]struct{}{}
+	_ [abi.DecisionUsesLeft]struct{}  = [unsafe.Offsetof(engine.Decision{}.UsesLeft)]struct{}{}
+	_ [abi.DecisionRegime]struct{}    = [unsafe.Offsetof(engine.Decision{}.Regime)]struct{}{}
+	_ [abi.DecisionCause]struct{}     = [unsafe.Offsetof(engine.Decision{}.Cause)]struct{}{}
+)
+
+//go:wasmexport lb_decide
+func lbDecide(now, key int64, n int32) int32 {
+	if machine == nil || uint32(n) > abi.MaxTried {
+		return int32(abi.CodeInternal)
+	}
+	query.Now, query.Key = engine.Instant(now), engine.Key(key)
+	query.Tried = tried[:n]
+	for i := range query.Tried {
+		tried[i] = engine.ID(abi.Get64(arena[8*i:]))
+	}
+	d := (*engine.Decision)(unsafe.Pointer(unsafe.SliceData(arena)))
+	if err := machine.Decide(&query, d); err != nil {
+		return code(err)
+	}
+	return int32(d.Index)
+}
+
+//go:wasmexport lb_report
+func lbReport(now, id int64, outcome int32, latency int64) int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	return code(machine.Report(engine.Instant(now), engine.Report{
+		ID: engine.ID(id), Outcome: engine.Outcome(outcome), Latency: engine.Duration(latency),
+	}))
+}
+
+//go:wasmexport lb_record
+func lbRecord(now, id int64, rif int32, latency, asked int64) int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	a, err := machine.Record(engine.Instant(now), engine.ID(id), engine.Reading{
+		RIF: uint32(rif), Latency: engine.Duration(latency), Asked: engine.Instant(asked),
+	})
+	if err != nil {
+		return code(err)
+	}
+	return int32(a)
+}
+
+//go:wasmexport lb_forget
+func lbForget(now, id int64) int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	return code(machine.Forget(engine.Instant(now), engine.ID(id)))
+}
+
+//go:wasmexport lb_probes
+func lbProbes(now int64) int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	due, err := machine.Probes(engine.Instant(now), ids[:0])
+	if err != nil {
+		return code(err)
+	}
+	due = due[:min(len(due), abi.MaxProbes)]
+	for i, id := range due {
+		abi.Put64(arena[8*i:], uint64(id))
+	}
+	return int32(len(due))
+}
+
+//go:wasmexport lb_entries
+func lbEntries(now int64) int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	es, err := machine.Entries(engine.Instant(now), entries[:0])
+	if err != nil {
+		return code(err)
+	}
+	es = es[:min(len(es), abi.MaxEntries)]
+	for i := range es {
+		abi.PutEntry(arena[i*abi.EntrySize:], &es[i])
+	}
+	return int32(len(es))
+}
+
+//go:wasmexport lb_inspect
+func lbInspect() int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	if err := machine.Inspect(&count, &fit); err != nil {
+		return code(err)
+	}
+	abi.PutInspection(arena, &count, &fit)
+	return 0
+}
+
+//go:wasmexport lb_block
+func lbBlock() int64 {
+	if machine == nil {
+		return 0
+	}
+	b := machine.Block()
+	return int64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))<<32 | int64(8*len(b))
+}
+
+//go:wasmexport lb_restore
+func lbRestore(length int32) int32 {
+	if machine == nil || length < 0 || int(length) > len(arena) {
+		return int32(abi.CodeInternal)
+	}
+	return code(machine.Restore(arena[:length]))
+}
