@@ -1,0 +1,80 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// NewDisplay shows progress on w: a live table on a terminal, a line per round elsewhere.
+func NewDisplay(w io.Writer) Watcher {
+	if isTerminal(w) {
+		return &liveTable{w: w}
+	}
+	return roundLines{w}
+}
+
+// isTerminal reports whether w is a terminal that understands cursor movement.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// roundLines writes one line at the end of each round.
+type roundLines struct{ w io.Writer }
+
+func (roundLines) Tick(State) {}
+
+func (l roundLines) Round(st State) {
+	for _, r := range st.Results {
+		if r.name() != st.Policy || len(r.RoundP99) == 0 {
+			continue
+		}
+		fmt.Fprintf(l.w, "round %d of %d, %s: p99 %.0f ms, errors %d, lost %d\n",
+			st.Round, st.Rounds, st.Policy, r.RoundP99[len(r.RoundP99)-1], r.Errors, r.Lost)
+	}
+}
+
+// liveTable redraws the table and a progress line in place.
+type liveTable struct {
+	w     io.Writer
+	lines int // drawn last time
+}
+
+func (l *liveTable) Round(st State) {
+	st.Elapsed = st.Length
+	l.draw(st)
+}
+
+func (l *liveTable) Tick(st State) { l.draw(st) }
+
+func (l *liveTable) draw(st State) {
+	var b strings.Builder
+	if l.lines > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", l.lines)
+	}
+	text := "\n" + Table(st.Results) + progressLine(st)
+	l.lines = strings.Count(text, "\n")
+	b.WriteString(text)
+	fmt.Fprint(l.w, b.String())
+}
+
+func progressLine(st State) string {
+	const width = 24
+	filled := width
+	if st.Elapsed < st.Length {
+		filled = int(int64(width) * int64(st.Elapsed) / int64(st.Length))
+	}
+	waiting := ""
+	if st.Elapsed >= st.Length && st.Sent > st.Done {
+		waiting = ", waiting for the last answers"
+	}
+	return fmt.Sprintf("round %d of %d, %s [%s%s] %s, %d sent, %d open%s\n", st.Round, st.Rounds, st.Policy,
+		strings.Repeat("#", filled), strings.Repeat(".", width-filled), st.Elapsed.Round(100*time.Millisecond), st.Sent, st.Sent-st.Done, waiting)
+}

@@ -1,0 +1,131 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/loadgen"
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/replicaproc"
+	"github.com/headroom-lb/headroom/host"
+)
+
+// maxOpen bounds the queries open at once, about a minute of an ordinary run; more are lost.
+const maxOpen = 20_000
+
+// queryTimeout is when a query without an answer is given up as lost.
+const queryTimeout = 30 * time.Second
+
+// State is what a run shows while it goes on.
+type State struct {
+	Results       []*Result
+	Policy        string // whose round it is
+	Round, Rounds int
+	Elapsed       time.Duration // of this round's load
+	Length        time.Duration
+	Sent, Done    int64
+}
+
+// Watcher hears of a run's progress: Tick several times a second, Round at the end of each round.
+type Watcher interface {
+	Tick(State)
+	Round(State)
+}
+
+// Run compares the policies. It returns what it has when ctx ends, together with the context's error.
+func Run(ctx context.Context, s Scenario, w Watcher) ([]*Result, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	rt, err := host.NewRuntime(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer rt.Close(context.WithoutCancel(ctx))
+	m, err := rt.LoadEngine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]*Result, len(s.Policies))
+	for i, spec := range s.Policies {
+		results[i] = newResult(spec)
+	}
+	for round := range s.Rounds {
+		plan := loadgen.Poisson(s.Seed+uint64(round), s.Rate, s.Round(), s.Balancers, loadgen.Work{Mean: s.Service})
+		for i := range results {
+			// Each round starts with another policy, so that no policy always comes first or last.
+			r := results[(i+round)%len(results)]
+			st := State{Results: results, Policy: r.name(), Round: round + 1, Rounds: s.Rounds, Length: s.Round()}
+			if err := runRound(ctx, m, s, r, plan, s.Seed+uint64(round), st, w); err != nil {
+				return results, err
+			}
+			w.Round(st)
+		}
+	}
+	return results, nil
+}
+
+// runRound sends one plan through one policy's balancers and adds what was seen to its result.
+func runRound(ctx context.Context, m *host.Module, s Scenario, r *Result, plan []loadgen.Arrival, seed uint64, st State, w Watcher) (err error) {
+	f, err := newFleet(ctx, m, s, r.Spec, seed)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	client := &http.Client{Timeout: queryTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}}
+	defer client.CloseIdleConnections()
+
+	var p loadgen.Progress
+	start, cpu := time.Now(), cpuTime()
+	ticking, stop := context.WithCancel(ctx)
+	ticked := make(chan struct{})
+	go func() {
+		defer close(ticked)
+		t := time.NewTicker(250 * time.Millisecond)
+		defer t.Stop()
+		for {
+			select {
+			case <-ticking.Done():
+				return
+			case <-t.C:
+				st.Elapsed, st.Sent, st.Done = time.Since(start), p.Sent.Load(), p.Done.Load()
+				w.Tick(st)
+			}
+		}
+	}()
+	rep := loadgen.Run(ctx, plan, maxOpen, &p, func(ctx context.Context, a loadgen.Arrival) loadgen.Result {
+		return send(ctx, client, f.proxies[a.Via], a)
+	})
+	stop()
+	<-ticked
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.count(r)
+	r.addLoad(rep, cpuTime()-cpu, time.Since(start))
+	return nil
+}
+
+// send sends one query and reads the whole answer.
+func send(ctx context.Context, c *http.Client, url string, a loadgen.Arrival) loadgen.Result {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/", nil)
+	if err != nil {
+		return loadgen.Lost
+	}
+	req.Header.Set(replicaproc.WorkHeader, strconv.FormatInt(a.Work.Microseconds(), 10))
+	resp, err := c.Do(req)
+	if err != nil {
+		return loadgen.Lost
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return loadgen.Lost
+	}
+	if resp.StatusCode != http.StatusOK {
+		return loadgen.Failed
+	}
+	return loadgen.OK
+}

@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/host"
+)
+
+// admin answers operators. It listens apart from the proxy, by default on loopback only, since it can take
+// endpoints out.
+type admin struct {
+	b        *host.Balancer
+	draining *atomic.Bool
+}
+
+func newAdmin(b *host.Balancer, draining *atomic.Bool, reg *prometheus.Registry) http.Handler {
+	a := &admin{b: b, draining: draining}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", a.ready)
+	mux.HandleFunc("GET /pool", a.pool)
+	mux.HandleFunc("GET /spec", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, b.Spec()) })
+	mux.HandleFunc("POST /status", a.status)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminHelp) })
+	return mux
+}
+
+const adminHelp = `GET  /metrics   Prometheus metrics
+GET  /healthz   the process lives
+GET  /readyz    it takes traffic: not draining, and an endpoint is ready
+GET  /pool      endpoints, live probe pool, settings in force and counts, as JSON
+GET  /spec      the policy in force
+POST /status    {"endpoint":"127.0.0.1:9001","status":"draining"}; ready, draining or unavailable
+`
+
+// ready fails as soon as draining starts, so that what stands in front can turn away before the listener closes.
+func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
+	if a.draining.Load() {
+		http.Error(w, "draining", http.StatusServiceUnavailable)
+		return
+	}
+	for _, e := range a.b.Endpoints() {
+		if e.Status.Eligible() {
+			fmt.Fprintln(w, "ready")
+			return
+		}
+	}
+	http.Error(w, "no endpoint is ready", http.StatusServiceUnavailable)
+}
+
+func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b)) }
+
+func (a *admin) status(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Endpoint string `json:"endpoint"`
+		Status   string `json:"status"`
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s, ok := engine.ParseStatus(in.Status)
+	if !ok || in.Status == "" {
+		http.Error(w, fmt.Sprintf("status %q: give ready, draining or unavailable", in.Status), http.StatusBadRequest)
+		return
+	}
+	if err := a.b.SetStatus(in.Endpoint, s); err != nil {
+		http.Error(w, fmt.Sprintf("endpoint %q: %v; GET /pool lists the names", in.Endpoint, err), http.StatusNotFound)
+		return
+	}
+	writeJSON(w, newView(a.b))
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	// The client may be gone; there is nobody to tell.
+	_ = enc.Encode(v)
+}

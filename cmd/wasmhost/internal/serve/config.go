@@ -1,0 +1,144 @@
+// Package serve is the reverse proxy behind `wasmhost serve`: settings, assembly, the admin listener and draining.
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
+	"github.com/headroom-lb/headroom/engine/policy"
+)
+
+// Config is all that a proxy needs to know. The YAML names are those of --config files.
+type Config struct {
+	Listen    string     `yaml:"listen"`    // address of the proxy
+	Admin     string     `yaml:"admin"`     // address of the admin listener; "off" for none
+	Spec      string     `yaml:"spec"`      // policy and settings
+	Shards    int        `yaml:"shards"`    // policy instances; each is a client of its own with its own probes
+	Endpoints []Endpoint `yaml:"endpoints"` // the replicas
+	Engine    string     `yaml:"engine"`    // wasm or native
+	Module    string     `yaml:"module"`    // a module's file; empty for the one inside this binary
+	Drain     Duration   `yaml:"drain"`     // longest wait for open requests after SIGTERM
+}
+
+// Endpoint is one replica. In YAML it is a URL, or a map with the settings below.
+type Endpoint struct {
+	URL      string `yaml:"url"`
+	Name     string `yaml:"name"` // by default the URL's host and port
+	Weight   uint32 `yaml:"weight"`
+	Priority uint8  `yaml:"priority"`
+	Locality string `yaml:"locality"`
+}
+
+// UnmarshalYAML takes a plain URL or a map.
+func (e *Endpoint) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return n.Decode(&e.URL)
+	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: an endpoint is a URL or a map with url", n.Line)
+	}
+	// The decoder's check for unknown keys does not reach into a custom unmarshaller.
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		switch key := n.Content[i]; key.Value {
+		case "url", "name", "weight", "priority", "locality":
+		default:
+			return fmt.Errorf("line %d: unknown key %q of an endpoint: use url, name, weight, priority, locality", key.Line, key.Value)
+		}
+	}
+	type plain Endpoint
+	return n.Decode((*plain)(e))
+}
+
+// Duration is a time.Duration that is written like "10s" in YAML.
+type Duration time.Duration
+
+// UnmarshalYAML reads text such as "10s".
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %q is not a duration: write one like 10s", n.Line, n.Value)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Defaults is a proxy on loopback with Prequal, without endpoints.
+func Defaults() Config {
+	return Config{
+		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
+		Engine: "wasm", Drain: Duration(10 * time.Second),
+	}
+}
+
+// AdminOff turns the admin listener off.
+const AdminOff = "off"
+
+// Load reads a YAML file over the config: what it does not name stays.
+func (c *Config) Load(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("--config %s cannot be read: %w", path, errors.Unwrap(err))
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("--config %s: %w", path, err)
+	}
+	return nil
+}
+
+// Validate names the first setting that cannot be served, and what would be right. It fills in the names of
+// endpoints that have none.
+func (c *Config) Validate() error {
+	if err := lifecycle.CheckAddr("--listen", c.Listen); err != nil {
+		return err
+	}
+	if c.Admin != AdminOff {
+		if err := lifecycle.CheckAddr("--admin", c.Admin); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Engine != "wasm" && c.Engine != "native":
+		return fmt.Errorf("--engine is %q: give wasm or native", c.Engine)
+	case c.Engine == "native" && c.Module != "":
+		return errors.New("--module and --engine native exclude each other: leave one out")
+	case c.Shards < 1 || c.Shards > 64:
+		return fmt.Errorf("--shards is %d: give 1 to 64", c.Shards)
+	case c.Drain < 0:
+		return fmt.Errorf("--drain is %s: give 0 or more", time.Duration(c.Drain))
+	case len(c.Endpoints) == 0:
+		return errors.New("no endpoints: give --endpoint URL for each replica, or endpoints in --config")
+	}
+	// The built-in module knows the same policies as this binary, and a file of one's own may know others.
+	if c.Module == "" {
+		if _, err := policy.Parse(c.Spec); err != nil {
+			return fmt.Errorf("--spec %q: %w", c.Spec, err)
+		}
+	}
+	seen := map[string]bool{}
+	for i := range c.Endpoints {
+		e := &c.Endpoints[i]
+		u, err := url.Parse(e.URL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+			u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return fmt.Errorf("endpoint %q is not a base URL: give one such as http://127.0.0.1:9001", e.URL)
+		}
+		if e.Name == "" {
+			e.Name = u.Host
+		}
+		if seen[e.Name] {
+			return fmt.Errorf("endpoint %q is given twice: name each once", e.Name)
+		}
+		seen[e.Name] = true
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/lbhttp"
+)
+
+// InputError is a setting that was found wrong only when it was used, such as a file that is not a module.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
+// Run serves a validated config until ctx ends, then drains. It prints one line per listener on out once both are
+// open, and logs the rest.
+func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err error) {
+	// Listeners come first: a port in use is said at once, not after a module was compiled.
+	ln, err := lifecycle.Listen("--listen", c.Listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	var adminLn net.Listener
+	if c.Admin != AdminOff {
+		if adminLn, err = lifecycle.Listen("--admin", c.Admin); err != nil {
+			return err
+		}
+		defer adminLn.Close()
+	}
+
+	b, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, free()) }()
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		// It ends with its context; there is no other reason for it to return.
+		_ = (&host.Prober{Probe: lbhttp.ProbeURL(nil, "")}).Run(background, b)
+	})
+	wg.Go(func() { warnUnreachable(background, c.Endpoints, log) })
+
+	var draining atomic.Bool
+	reg := newRegistry(b)
+	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, log)))
+	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), b.Spec())
+	var admin *lifecycle.Server
+	adminFailed := make(<-chan error)
+	if adminLn != nil {
+		admin = lifecycle.Start(adminLn, newAdmin(b, &draining, reg))
+		adminFailed = admin.Failed()
+		fmt.Fprintf(out, "admin listens on http://%s\n", adminLn.Addr())
+	}
+
+	select {
+	case err := <-proxy.Failed():
+		return fmt.Errorf("the proxy's listener failed: %w", err)
+	case err := <-adminFailed:
+		return fmt.Errorf("the admin listener failed: %w", err)
+	case <-ctx.Done():
+	}
+	draining.Store(true)
+	log.Info("draining", "in_flight", b.Stats().InFlight, "at most", time.Duration(c.Drain))
+	err = proxy.Drain(time.Duration(c.Drain))
+	// The admin listener goes last: it is where the drain can be watched.
+	if admin != nil {
+		_ = admin.Drain(time.Second)
+	}
+	return err
+}
+
+// newProxy is the library's proxy that also logs what the client is not told.
+func newProxy(b *host.Balancer, log *slog.Logger) http.Handler {
+	p := lbhttp.NewProxy(b)
+	answer := p.ErrorHandler
+	p.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
+		if r.Context().Err() == nil {
+			log.Warn("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		}
+		answer(w, r, err)
+	}
+	p.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	return p
+}
+
+// newBalancer makes the balancer of a config, with its endpoints, and what frees it.
+func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, func() error, error) {
+	endpoints := make([]host.Endpoint, len(c.Endpoints))
+	for i, e := range c.Endpoints {
+		endpoints[i] = host.Endpoint{
+			Name: e.Name, Addr: e.URL, Weight: e.Weight, Priority: e.Priority, Locality: e.Locality, Status: engine.StatusReady,
+		}
+	}
+	opts := []host.Option{
+		host.WithShards(c.Shards),
+		host.WithTrapHandler(func(err error) {
+			log.Error("the guest failed and is replaced; queries are placed by the host meanwhile", "error", err)
+		}),
+	}
+	b, free, err := machine(ctx, c, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := b.SetEndpoints(endpoints); err != nil {
+		return nil, nil, errors.Join(&InputError{err}, free())
+	}
+	return b, free, nil
+}
+
+// machine makes the balancer with its engine: native, the built-in module, or one from a file.
+func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer, func() error, error) {
+	// Placements may stay open for ever on a hijacked connection; the process does not wait for those.
+	closing := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Second) }
+	if c.Engine == "native" {
+		b, err := host.NewNativeBalancer(policy.Parse, c.Spec, opts...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return b, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
+	}
+	rt, err := host.NewRuntime(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var m *host.Module
+	if c.Module == "" {
+		m, err = rt.LoadEngine(ctx)
+	} else {
+		m, err = loadFile(ctx, rt, c.Module)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, rt.Close(ctx))
+	}
+	b, err := host.NewBalancer(ctx, m, c.Spec, opts...)
+	if err != nil {
+		return nil, nil, errors.Join(err, rt.Close(ctx))
+	}
+	return b, func() error {
+		ctx, cancel := closing()
+		defer cancel()
+		return errors.Join(b.Close(ctx), rt.Close(context.WithoutCancel(ctx)))
+	}, nil
+}
+
+func loadFile(ctx context.Context, rt *host.Runtime, path string) (*host.Module, error) {
+	code, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", path, errors.Unwrap(err))}
+	}
+	m, err := rt.Load(ctx, code)
+	if err != nil {
+		return nil, &InputError{fmt.Errorf("--module %s: %w", path, err)}
+	}
+	return m, nil
+}
+
+// warnUnreachable tries each endpoint once, so that a wrong address is seen before the first query meets it.
+func warnUnreachable(ctx context.Context, endpoints []Endpoint, log *slog.Logger) {
+	var wg sync.WaitGroup
+	for _, e := range endpoints {
+		wg.Go(func() {
+			u, err := url.Parse(e.URL)
+			if err != nil {
+				return // Validate has refused it
+			}
+			addr := u.Host
+			if u.Port() == "" {
+				addr = net.JoinHostPort(u.Hostname(), u.Scheme) // the scheme is the port's name
+			}
+			d := net.Dialer{Timeout: 2 * time.Second}
+			conn, err := d.DialContext(ctx, "tcp", addr)
+			if err != nil {
+				if ctx.Err() == nil {
+					log.Warn("endpoint cannot be reached; traffic goes to the others until it can", "endpoint", e.Name, "error", err)
+				}
+				return
+			}
+			_ = conn.Close()
+		})
+	}
+	wg.Wait()
+}

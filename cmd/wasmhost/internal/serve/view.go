@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/host"
+)
+
+// view is the body of GET /pool. Ages and latencies are in milliseconds; an unknown latency is null.
+type view struct {
+	Spec       string            `json:"spec"`
+	Endpoints  []endpointView    `json:"endpoints"`
+	Entries    []entryView       `json:"entries"`
+	Fit        fitView           `json:"fit"`
+	InFlight   int64             `json:"in_flight"`
+	Decisions  map[string]uint64 `json:"decisions"`
+	Fallbacks  map[string]uint64 `json:"fallbacks"`
+	Outcomes   map[string]uint64 `json:"outcomes"`
+	Probes     map[string]uint64 `json:"probes"`
+	PoolEvents map[string]uint64 `json:"pool_events"`
+	Errors     uint64            `json:"errors"`
+	Traps      uint64            `json:"traps"`
+}
+
+type endpointView struct {
+	Name     string `json:"name"`
+	URL      string `json:"url"`
+	Status   string `json:"status"`
+	Weight   uint32 `json:"weight,omitempty"`
+	Priority uint8  `json:"priority,omitempty"`
+	Locality string `json:"locality,omitempty"`
+}
+
+// entryView is one entry of a shard's pool: as ranked, and as the replica reported it.
+type entryView struct {
+	Shard        int      `json:"shard"`
+	Endpoint     string   `json:"endpoint"`
+	RIF          uint32   `json:"rif"`
+	RawRIF       uint32   `json:"raw_rif"`
+	LatencyMS    *float64 `json:"latency_ms"`
+	RawLatencyMS *float64 `json:"raw_latency_ms"`
+	AgeMS        float64  `json:"age_ms"`
+	Uses         uint32   `json:"uses"`
+	Eligible     bool     `json:"eligible"`
+	Hot          bool     `json:"hot"`
+}
+
+type fitView struct {
+	Pool         uint32  `json:"pool"`
+	RemoveRate   float64 `json:"remove_rate"`
+	ReuseBudget  float64 `json:"reuse_budget"`
+	Threshold    *uint32 `json:"threshold"` // null: none, every entry is cold
+	WindowFilled uint32  `json:"window_filled"`
+	SmallFleet   bool    `json:"small_fleet"`
+	Held         bool    `json:"held"`
+}
+
+func newView(b *host.Balancer) view {
+	st := b.Stats()
+	v := view{
+		Spec: b.Spec(), InFlight: st.InFlight, Errors: st.Errors, Traps: st.Traps,
+		Endpoints: []endpointView{}, Entries: []entryView{},
+		Decisions: map[string]uint64{}, Fallbacks: map[string]uint64{}, Outcomes: map[string]uint64{},
+		Probes: map[string]uint64{
+			"sent": st.Probes.Sent, "answered": st.Probes.Answered, "failed": st.Probes.Failed, "shed": st.Probes.Shed,
+		},
+		PoolEvents: poolEvents(st.Counters),
+		Fit: fitView{
+			Pool: st.Fit.Pool, RemoveRate: float64(st.Fit.RemoveRate) / perUnit, ReuseBudget: float64(st.Fit.ReuseBudget) / perUnit,
+			WindowFilled: st.Fit.WindowFilled, SmallFleet: st.Fit.Shrunk, Held: st.Fit.Held,
+		},
+	}
+	if t := st.Fit.Threshold; t != engine.NoThreshold {
+		v.Fit.Threshold = &t
+	}
+	for r, n := range st.ByRegime {
+		v.Decisions[engine.Regime(r).String()] = n
+	}
+	for c, n := range st.ByCause {
+		if name := engine.Cause(c).String(); name != "" {
+			v.Fallbacks[name] = n
+		}
+	}
+	for o, n := range st.Outcomes {
+		v.Outcomes[engine.Outcome(o).String()] = n
+	}
+	for _, e := range b.Endpoints() {
+		v.Endpoints = append(v.Endpoints, endpointView{
+			Name: e.Name, URL: e.Addr, Status: e.Status.String(), Weight: e.Weight, Priority: e.Priority, Locality: e.Locality,
+		})
+	}
+	now := b.Now()
+	for _, e := range b.Entries() {
+		v.Entries = append(v.Entries, entryView{
+			Shard: e.Shard, Endpoint: e.Endpoint, RIF: e.RIF, RawRIF: e.RawRIF,
+			LatencyMS: latencyMS(e.Latency), RawLatencyMS: latencyMS(e.RawLatency),
+			AgeMS: float64(now-e.At) / 1e6, Uses: e.Uses, Eligible: e.Eligible, Hot: e.Hot,
+		})
+	}
+	slices.SortStableFunc(v.Entries, func(a, b entryView) int {
+		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Endpoint, b.Endpoint))
+	})
+	return v
+}
+
+// latencyMS is nil for a latency that is not known.
+func latencyMS(d engine.Duration) *float64 {
+	if d == engine.UnknownLatency {
+		return nil
+	}
+	v := float64(d) / 1e6
+	return &v
+}

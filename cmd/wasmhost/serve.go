@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/serve"
+)
+
+func newServeCmd() *cobra.Command {
+	var (
+		file      string
+		endpoints []string
+		flags     = serve.Defaults()
+	)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a reverse proxy whose policy is the WebAssembly module",
+		Long: `serve is a reverse proxy. Each request is placed by the policy of --spec, which runs in the WebAssembly module
+inside this binary, or in the one given with --module. Flags override the file given with --config.
+
+The admin listener answers /metrics, /healthz, /readyz, /pool, /spec and POST /status; GET / lists them.
+SIGTERM closes the listener, waits for open requests, and exits 0.`,
+		Example: `  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002
+  wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80
+  wasmhost serve --config proxy.yaml
+  curl -d '{"endpoint":"127.0.0.1:9001","status":"draining"}' http://127.0.0.1:9901/status`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c := serve.Defaults()
+			if file != "" {
+				if err := c.Load(file); err != nil {
+					return badInput("%w", err)
+				}
+			}
+			override(cmd, &c, flags, endpoints)
+			if err := c.Validate(); err != nil {
+				return badInput("%w", err)
+			}
+			err := serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+			var input *serve.InputError
+			if errors.As(err, &input) {
+				return badInput("%w", err)
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, drain, endpoints")
+	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
+	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
+	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
+	f.StringVar(&flags.Spec, "spec", flags.Spec, "policy and its settings")
+	f.IntVar(&flags.Shards, "shards", flags.Shards, "policy instances, each a client with its own probes")
+	f.StringVar(&flags.Engine, "engine", flags.Engine, "wasm or native")
+	f.StringVar(&flags.Module, "module", "", "file of a module to run instead of the one inside")
+	f.DurationVar((*time.Duration)(&flags.Drain), "drain", time.Duration(flags.Drain), "longest wait for open requests after SIGTERM")
+	return cmd
+}
+
+// override puts the flags that were given over the config.
+func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints []string) {
+	for name, set := range map[string]func(){
+		"listen": func() { c.Listen = flags.Listen },
+		"admin":  func() { c.Admin = flags.Admin },
+		"spec":   func() { c.Spec = flags.Spec },
+		"shards": func() { c.Shards = flags.Shards },
+		"engine": func() { c.Engine = flags.Engine },
+		"module": func() { c.Module = flags.Module },
+		"drain":  func() { c.Drain = flags.Drain },
+		"endpoint": func() {
+			c.Endpoints = nil
+			for _, url := range endpoints {
+				c.Endpoints = append(c.Endpoints, serve.Endpoint{URL: url})
+			}
+		},
+	} {
+		if cmd.Flags().Changed(name) {
+			set()
+		}
+	}
+}
