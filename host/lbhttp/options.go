@@ -1,0 +1,97 @@
+package lbhttp
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/host/replica"
+)
+
+// Option adjusts a [Transport] or a proxy.
+type Option func(*options)
+
+type options struct {
+	base         http.RoundTripper
+	key          func(*http.Request) string
+	outcome      func(*http.Response, error) engine.Outcome
+	retries      int
+	retryable    func(*http.Request, *http.Response, error) bool
+	probePath    string
+	piggyback    bool
+	endpointHost bool
+}
+
+const defaultRetries = 2
+
+func settings(opts []Option) options {
+	o := options{
+		outcome:   DefaultOutcome,
+		retries:   defaultRetries,
+		retryable: DefaultRetryable,
+		probePath: replica.DefaultPath,
+		piggyback: true,
+	}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.base == nil {
+		o.base = defaultBase()
+	}
+	return o
+}
+
+// WithBase sends through rt instead of a transport of our own, which connects within three
+// seconds, keeps up to 256 idle connections to each replica, ignores proxies named in the
+// environment and passes compressed bodies on as they are.
+func WithBase(rt http.RoundTripper) Option { return func(o *options) { o.base = rt } }
+
+// WithKey gives each query an affinity key; policies without affinity ignore it.
+func WithKey(f func(*http.Request) string) Option { return func(o *options) { o.key = f } }
+
+// WithOutcome decides what the balancer is told of an attempt. It is called once per attempt:
+// with an error alone if no answer came; with the response at the end of its body; with both if
+// the body broke off. A caller who gave up or ran out of time is the context's error. The body
+// must not be touched. The default is [DefaultOutcome].
+func WithOutcome(f func(*http.Response, error) engine.Outcome) Option {
+	return func(o *options) { o.outcome = f }
+}
+
+// WithRetries allows up to n further attempts on other replicas, at most [engine.MaxTried], when
+// retryable says so; nil keeps [DefaultRetryable]. Zero turns retries off; by default there are
+// two. Whatever retryable says, an attempt whose request body was partly read is repeated only if
+// the request has GetBody. A response that is retried is dropped unread, unless no other replica
+// is left: then it is the answer.
+func WithRetries(n int, retryable func(*http.Request, *http.Response, error) bool) Option {
+	return func(o *options) {
+		o.retries = min(max(n, 0), engine.MaxTried)
+		if retryable != nil {
+			o.retryable = retryable
+		}
+	}
+}
+
+// WithProbePath names the path at which replicas answer probes, by default that of package
+// replica. The proxy answers requests for it with 404: readings are between the balancer and its
+// replicas. The empty path lets everything pass.
+func WithProbePath(path string) Option { return func(o *options) { o.probePath = path } }
+
+// WithPiggyback says whether readings found on ordinary answers are recorded; by default they
+// are. They are removed from the answer in any case.
+func WithPiggyback(on bool) Option { return func(o *options) { o.piggyback = on } }
+
+// WithEndpointHost sends the replica's own host name instead of the one the caller asked for.
+func WithEndpointHost() Option { return func(o *options) { o.endpointHost = true } }
+
+func defaultBase() *http.Transport {
+	return &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   256,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   5 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		DisableCompression:    true,
+	}
+}

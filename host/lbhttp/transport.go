@@ -1,0 +1,171 @@
+package lbhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/host"
+)
+
+// Transport is an http.RoundTripper that asks a balancer where each request goes. It is safe for
+// concurrent use.
+type Transport struct {
+	balancer *host.Balancer
+	opts     options
+}
+
+// NewTransport makes a transport over a balancer. It neither probes nor closes the balancer.
+func NewTransport(b *host.Balancer, opts ...Option) *Transport {
+	return &Transport{b, settings(opts)}
+}
+
+// errClosed stands for a body that was closed before its end with its request still wanted.
+var errClosed = errors.New("closed early")
+
+// RoundTrip places the request, sends it and returns the answer; the placement stays open until
+// the end of the body. The URL's scheme and host are replaced by the replica's, the Host that
+// the caller asked for is kept. Errors: [ErrNotPlaced] with the engine's reason, an [*Error] for an
+// attempt without an answer, or the context's error if it ended before the first attempt.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	var query host.Query
+	if t.opts.key != nil {
+		query.Key = t.opts.key(req)
+	}
+	a := attempt{req: req, body: replay{req: req, src: req.Body}}
+	for {
+		p, refused := t.balancer.Decide(req.Context(), query)
+		if refused != nil && a.made == 0 {
+			a.body.abandon()
+			if gone := req.Context().Err(); gone != nil {
+				return nil, gone
+			}
+			return nil, fmt.Errorf("%w: %w", ErrNotPlaced, refused)
+		}
+		if refused != nil {
+			return t.settle(&a) // every replica was tried: the last answer stands, good or bad
+		}
+		if a.made > 0 {
+			if !a.body.again() {
+				p.Done(engine.OutcomeCancelled)
+				return t.settle(&a)
+			}
+			discard(a.resp)
+		}
+		a.made++
+		a.placement, a.told = p, false
+		a.resp, a.err = t.send(req, p.Endpoint, a.body.next())
+		if a.made > t.opts.retries || !t.repeatable(&a) {
+			return t.settle(&a)
+		}
+		t.tell(&a, a.err)
+		query.Tried = append(query.Tried, p.Endpoint.Name)
+	}
+}
+
+// attempt is how far a round trip has come.
+type attempt struct {
+	req       *http.Request
+	body      replay
+	placement *host.Placement
+	resp      *http.Response
+	err       error
+	made      int  // attempts, this one included
+	told      bool // the balancer knows how it ended
+}
+
+func (t *Transport) repeatable(a *attempt) bool {
+	return a.req.Context().Err() == nil && a.body.repeatable() && t.opts.retryable(a.req, a.resp, a.err)
+}
+
+// tell ends the attempt's placement, once.
+func (t *Transport) tell(a *attempt, err error) {
+	if a.told {
+		return
+	}
+	a.told = true
+	if gone := a.req.Context().Err(); err != nil && gone != nil {
+		err = gone
+	}
+	resp := a.resp
+	if a.err != nil {
+		resp = nil
+	}
+	a.placement.Done(t.opts.outcome(resp, err))
+}
+
+// send makes one attempt.
+func (t *Transport) send(req *http.Request, ep host.Endpoint, body io.ReadCloser) (*http.Response, error) {
+	url := *req.URL
+	if err := address(&url, ep.Addr); err != nil {
+		if body != nil {
+			_ = body.Close()
+		}
+		return nil, err
+	}
+	out := req.WithContext(req.Context())
+	out.URL, out.Body = &url, body
+	if t.opts.endpointHost {
+		out.Host = ""
+	} else if out.Host == "" {
+		out.Host = req.URL.Host
+	}
+	return t.opts.base.RoundTrip(out)
+}
+
+// settle turns the last attempt into the transport's answer and ends its placement, now or at
+// the end of the body.
+func (t *Transport) settle(a *attempt) (*http.Response, error) {
+	if a.err != nil {
+		why := a.err
+		if a.body.broke() {
+			why = context.Canceled // the caller's body failed, not the replica
+		}
+		t.tell(a, why)
+		a.body.abandon()
+		return nil, &Error{Endpoint: a.placement.Endpoint.Name, Attempts: a.made, Err: a.err}
+	}
+	a.body.adopt()
+	resp := a.resp
+	resp.Request = a.req // so that a relative Location resolves against what the caller asked for
+	t.report(a.placement.Endpoint.Name, resp.Header)
+	for _, name := range reportHeaders {
+		delete(resp.Trailer, name)
+	}
+	if duplex, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		resp.Body = &duplexBody{ReadWriteCloser: duplex, end: func() { t.tell(a, nil) }}
+		return resp, nil
+	}
+	if resp.Body == nil || resp.Body == http.NoBody {
+		t.tell(a, nil)
+		return resp, nil
+	}
+	resp.Body = &endBody{ReadCloser: resp.Body, end: func(err error) {
+		if err == nil {
+			t.report(a.placement.Endpoint.Name, resp.Trailer)
+		}
+		if err == errClosed && a.req.Context().Err() == nil {
+			err = nil // the caller had what it wanted
+		}
+		t.tell(a, err)
+	}}
+	return resp, nil
+}
+
+// discard drops an answer that is retried, keeping its connection if it was short.
+func discard(resp *http.Response) {
+	if resp != nil && resp.Body != nil {
+		_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+		_ = resp.Body.Close()
+	}
+}
+
+// CloseIdleConnections closes what the base transport keeps open unused; http.Client calls it.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.opts.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
