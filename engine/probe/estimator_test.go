@@ -72,6 +72,7 @@ func TestEstimatorMemoryAndHold(t *testing.T) {
 	served(e, end+engine.Instant(31*sec), 0, 5*ms)
 	served(e, end+engine.Instant(42*sec), 9, 7*ms)
 	require.Equal(t, 7*ms, e.Estimate(end+engine.Instant(42*sec+8*ms), 0), "a younger one, however far, outdoes one past the memory")
+	require.Equal(t, 5*ms, e.Estimate(end+engine.Instant(53*sec), 0), "with both past it, both are held")
 }
 
 // A replica serves RIF 2 at 10 ms; then 30 queries arrive at once and only the quick finish.

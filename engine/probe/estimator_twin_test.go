@@ -175,9 +175,10 @@ var scripts = rapid.Custom(func(t *rapid.T) script {
 	if narrow := rapid.Uint32Range(0, 4).Draw(t, "narrow"); narrow > 0 {
 		rif = rapid.Uint32Range(0, narrow)
 	}
+	waits := []int{-30, 0, 0, 1, 1, 2, 3, 5, 7, 10, int(memory) / 2, int(memory), 300}
 	s.calls = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) call {
 		return call{
-			wait: engine.Duration(rapid.SampledFrom([]int{-30, 0, 0, 1, 1, 2, 3, 5, 7, 10, 20, 40, 300}).Draw(t, "wait")),
+			wait: engine.Duration(rapid.SampledFrom(waits).Draw(t, "wait")),
 			what: rapid.SampledFrom([]string{"arrive", "arrive", "finish", "finish", "finish", "fail", "withdraw", "estimate"}).Draw(t, "what"),
 			rif:  rif.Draw(t, "rif"),
 			nth:  rapid.IntRange(0, 1000).Draw(t, "nth"),

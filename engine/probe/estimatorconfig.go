@@ -24,8 +24,9 @@ type EstimatorConfig struct {
 	// Tags is how many values of RIF are told apart before they share tags, a power of two from
 	// 8 to 4,096; default 64.
 	Tags int
-	// FinishedOnly looks at finished queries alone, as the paper does. It shows survivorship
-	// after a jump of RIF and is no good for anything else.
+	// FinishedOnly looks at finished queries alone, as the paper does, to show survivorship after
+	// a jump of RIF. In the simulated testbed it costs 2 to 11 % of p99 and 7 to 35 % of p99.9,
+	// the more the higher the load.
 	FinishedOnly bool
 }
 

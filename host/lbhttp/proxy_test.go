@@ -56,7 +56,6 @@ func TestProxyStreams(t *testing.T) {
 	more := make(chan struct{})
 	served(t, b, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "X-Sum, X-Prequal-Rif")
-		w.Header().Set("Content-Length-Hint", "none")
 		_, _ = io.WriteString(w, "first")
 		w.(http.Flusher).Flush()
 		<-more
@@ -75,6 +74,26 @@ func TestProxyStreams(t *testing.T) {
 	require.Equal(t, "second", text(t, resp))
 	require.Equal(t, http.Header{"X-Sum": {"11"}}, resp.Trailer, "trailers are kept, readings are not")
 	outcomes(t, b, 1, 0, 0, 0)
+}
+
+func TestProxyStreamsKnownLengths(t *testing.T) {
+	b := balancer(t, "random seed=1")
+	more := make(chan struct{})
+	served(t, b, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "11")
+		_, _ = io.WriteString(w, "first")
+		w.(http.Flusher).Flush()
+		<-more
+		_, _ = io.WriteString(w, "second")
+	})
+	time.AfterFunc(5*time.Second, func() { close(more) })
+	asked := time.Now()
+	resp := get(t, proxied(t, b), "/")
+	_, err := io.ReadFull(resp.Body, make([]byte, 5))
+	require.NoError(t, err)
+	require.Less(t, time.Since(asked), 4*time.Second, "held back until the rest came")
+	more <- struct{}{}
+	require.Equal(t, "second", text(t, resp))
 }
 
 func TestProxyEarlyHints(t *testing.T) {

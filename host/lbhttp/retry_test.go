@@ -20,7 +20,7 @@ func TestRetryMovesOnFromDeadReplicas(t *testing.T) {
 	for name, body := range map[string]func() io.Reader{
 		"no body":         func() io.Reader { return nil },
 		"with GetBody":    func() io.Reader { return strings.NewReader("payload") },
-		"without GetBody": func() io.Reader { return io.NopCloser(strings.NewReader("payload")) },
+		"without GetBody": func() io.Reader { return &closing{Reader: strings.NewReader("payload")} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := balancer(t, "round_robin seed=1")
@@ -196,3 +196,35 @@ func (u *untidy) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	return nil, errors.New("lost")
 }
+
+// An answer may come before the body was wanted; the caller's body is closed all the same.
+func TestBodyIsClosedWithoutBeingRead(t *testing.T) {
+	b := balancer(t, "random seed=1")
+	served(t, b, echo)
+	for name, base := range map[string]http.RoundTripper{
+		"before the answer": hasty{false}, "after it": hasty{true},
+	} {
+		body := &closing{Reader: strings.NewReader("payload")}
+		resp, err := lbhttp.NewTransport(b, lbhttp.WithBase(base)).RoundTrip(request(t, http.MethodPost, body))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.True(t, body.closed, name)
+	}
+}
+
+type hasty struct{ late bool }
+
+func (h hasty) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp := &http.Response{StatusCode: 413, Header: http.Header{}, Body: http.NoBody}
+	if h.late {
+		resp.Body = closer{r.Body}
+		return resp, nil
+	}
+	return resp, r.Body.Close()
+}
+
+// closer is an empty answer that closes the request's body with itself.
+type closer struct{ request io.Closer }
+
+func (closer) Read([]byte) (int, error) { return 0, io.EOF }
+func (c closer) Close() error           { return c.request.Close() }

@@ -197,6 +197,13 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed = true; return nil }
 
+func (c *closing) Read(p []byte) (int, error) {
+	if c.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return c.Reader.Read(p)
+}
+
 func TestTransportAddresses(t *testing.T) {
 	b := balancer(t, "random seed=1")
 	s := server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host+" "+r.RequestURI) }))

@@ -224,9 +224,13 @@ func TestMiddlewareKeepsWriterAbilities(t *testing.T) {
 
 func TestMiddlewarePiggyback(t *testing.T) {
 	for name, serve := range map[string]http.HandlerFunc{
-		"silent":  func(http.ResponseWriter, *http.Request) {},
-		"writes":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) },
-		"string":  func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") },
+		"silent": func(http.ResponseWriter, *http.Request) {},
+		"writes": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) },
+		"string": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") },
+		"switches": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Upgrade", "echo")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		},
 		"status":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
 		"flushes": func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush() },
 		"reads from": func(w http.ResponseWriter, _ *http.Request) {

@@ -75,13 +75,15 @@ func TestProbeIsNotCounted(t *testing.T) {
 			mux := http.NewServeMux()
 			mux.Handle(c.path, m.ProbeHandler())
 			h := wrapped{m.Middleware(wrapped{mux})}
+			other := m.Begin()
 			for range 3 {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
 				require.Equal(t, 200, w.Code)
-				require.Equal(t, "0", w.Header().Get(replica.HeaderRIF))
+				require.Equal(t, "1", w.Header().Get(replica.HeaderRIF))
 				require.Empty(t, w.Header().Get(replica.HeaderLatency), "a probe is no latency sample")
 			}
+			other.Withdraw()
 			require.Equal(t, uint32(0), m.RIF())
 		})
 	}
