@@ -21,10 +21,6 @@ func (w *World) probe(c int32) error {
 		if int(c) == w.focus {
 			w.tape.add(w.now, i, c, KindProbe, 0)
 		}
-		if w.replicas[i].state == StateDead {
-			w.queue.push(w.now+w.sc.ProbeTimeout, evLost, i, 0)
-			continue
-		}
 		f := w.newFlight()
 		w.flights[f] = flight{asked: w.now, client: c, replica: i, generation: w.generation}
 		w.queue.push(w.now+w.leg(), evProbe, f, 0)
@@ -45,22 +41,31 @@ func (w *World) answer(f int32) {
 	p := &w.flights[f]
 	r := &w.replicas[p.replica]
 	if r.state == StateDead {
-		w.queue.push(max(w.now, p.asked+w.sc.ProbeTimeout), evLost, p.replica, 0)
-		w.freeFlights = append(w.freeFlights, f)
+		w.queue.push(max(w.now, p.asked+w.sc.ProbeTimeout), evLost, f, 0)
 		return
 	}
 	p.reading = r.reading(engine.Instant(w.now))
 	w.queue.push(w.now+w.leg(), evReading, f, 0)
 }
 
+// lose ends a probe without an answer: its client forgets what it held of the replica.
+func (w *World) lose(f int32) error {
+	p := w.flights[f]
+	w.freeFlights = append(w.freeFlights, f)
+	w.Totals.ProbesLost++
+	if p.generation != w.generation {
+		return nil
+	}
+	return w.clients[p.client].machine.Forget(engine.Instant(w.now), w.ids[p.replica])
+}
+
 // receive is a reading at its client. One that comes after the timeout is lost.
 func (w *World) receive(f int32) error {
 	p := w.flights[f]
-	w.freeFlights = append(w.freeFlights, f)
 	if w.now-p.asked >= w.sc.ProbeTimeout {
-		w.Totals.ProbesLost++
-		return nil
+		return w.lose(f)
 	}
+	w.freeFlights = append(w.freeFlights, f)
 	if p.generation != w.generation {
 		return nil
 	}

@@ -74,6 +74,7 @@ type World struct {
 	focus       int
 	hold        uint8 // regime waited for, plus one
 	scratch     []engine.Entry
+	counted     engine.Counters
 	tape        *Tape
 }
 
@@ -146,7 +147,7 @@ func (w *World) serve(e event) error {
 	case evReading:
 		return w.receive(e.a)
 	case evLost:
-		w.Totals.ProbesLost++
+		return w.lose(e.a)
 	case evHear:
 		return w.hear(e.a)
 	case evNeighbour:
