@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -192,35 +191,6 @@ func TestProxyRawUpgrade(t *testing.T) {
 		require.Equal(t, int64(1), b.Stats().InFlight, "open while the conversation lasts")
 	}
 	require.NoError(t, c.Close())
-	outcomes(t, b, 1, 0, 0, 0)
-}
-
-func TestProxyWebSocket(t *testing.T) {
-	b := balancer(t, "random seed=1")
-	served(t, b, func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer c.CloseNow()
-		for {
-			kind, p, err := c.Read(r.Context())
-			if err != nil || c.Write(r.Context(), kind, p) != nil {
-				return
-			}
-		}
-	})
-	c, _, err := websocket.Dial(t.Context(), proxied(t, b).URL, nil)
-	require.NoError(t, err)
-	defer c.CloseNow()
-	for range 3 {
-		require.NoError(t, c.Write(t.Context(), websocket.MessageText, []byte("hello")))
-		_, p, err := c.Read(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, "hello", string(p))
-	}
-	require.Equal(t, int64(1), b.Stats().InFlight)
-	require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
 	outcomes(t, b, 1, 0, 0, 0)
 }
 

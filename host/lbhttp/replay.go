@@ -44,16 +44,15 @@ func (r *replay) again() bool {
 	if touched := r.cur.detach(); !touched {
 		return true
 	}
+	_ = r.src.Close()
 	if r.req.GetBody == nil {
 		return false
 	}
 	fresh, err := r.req.GetBody()
-	if err != nil {
-		return false
+	if err == nil {
+		r.src = fresh
 	}
-	_ = r.src.Close()
-	r.src = fresh
-	return true
+	return err == nil
 }
 
 // adopt leaves the body to the attempt that succeeded, which may still be reading it.

@@ -156,7 +156,7 @@ func TestRetryOnResponse(t *testing.T) {
 
 	t.Run("nobody else", func(t *testing.T) {
 		b := balancer(t, "round_robin seed=1")
-		served(t, b, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", 503) })
+		served(t, b, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) })
 		body := &closing{Reader: strings.NewReader("payload")}
 		resp, err := lbhttp.NewTransport(b, on503).RoundTrip(request(t, http.MethodPost, body))
 		require.NoError(t, err)
@@ -228,3 +228,35 @@ type closer struct{ request io.Closer }
 
 func (closer) Read([]byte) (int, error) { return 0, io.EOF }
 func (c closer) Close() error           { return c.request.Close() }
+
+func TestRetryWhenTheBodyCannotBeHadAgain(t *testing.T) {
+	b := balancer(t, "round_robin seed=1")
+	served(t, b, cuts, cuts)
+	body := &closing{Reader: strings.NewReader("payload")}
+	req := request(t, http.MethodPut, body)
+	req.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("gone") }
+	_, err := lbhttp.NewTransport(b).RoundTrip(req)
+	var failed *lbhttp.Error
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, 1, failed.Attempts)
+	require.True(t, body.closed)
+	require.Equal(t, uint64(1), b.Stats().Outcomes[1])
+}
+
+// Whatever panics, the slot comes back.
+func TestPanicsLeakNoPlacement(t *testing.T) {
+	b := balancer(t, "random seed=1")
+	served(t, b, says("ok"))
+	for name, opt := range map[string]lbhttp.Option{
+		"base":      lbhttp.WithBase(panicking{}),
+		"retryable": lbhttp.WithRetries(1, func(*http.Request, *http.Response, error) bool { panic("on purpose") }),
+		"key":       lbhttp.WithKey(func(*http.Request) string { panic("on purpose") }),
+	} {
+		require.Panics(t, func() { _, _ = lbhttp.NewTransport(b, opt).RoundTrip(request(t, http.MethodGet, nil)) }, name)
+		require.Zero(t, b.Stats().InFlight, name)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("on purpose") }

@@ -36,6 +36,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		query.Key = t.opts.key(req)
 	}
 	a := attempt{req: req, body: replay{req: req, src: req.Body}}
+	defer a.rescue()
+	resp, err := t.run(&a, query)
+	a.returned = true
+	return resp, err
+}
+
+// run makes attempts until one settles.
+func (t *Transport) run(a *attempt, query host.Query) (*http.Response, error) {
+	req := a.req
 	for {
 		p, refused := t.balancer.Decide(req.Context(), query)
 		if refused != nil && a.made == 0 {
@@ -46,22 +55,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNotPlaced, refused)
 		}
 		if refused != nil {
-			return t.settle(&a) // every replica was tried: the last answer stands, good or bad
+			return t.settle(a) // every replica was tried: the last answer stands, good or bad
 		}
 		if a.made > 0 {
 			if !a.body.again() {
 				p.Done(engine.OutcomeCancelled)
-				return t.settle(&a)
+				return t.settle(a)
 			}
 			discard(a.resp)
 		}
 		a.made++
 		a.placement, a.told = p, false
 		a.resp, a.err = t.send(req, p.Endpoint, a.body.next())
-		if a.made > t.opts.retries || !t.repeatable(&a) {
-			return t.settle(&a)
+		if a.made > t.opts.retries || !t.repeatable(a) {
+			return t.settle(a)
 		}
-		t.tell(&a, a.err)
+		t.tell(a, a.err)
 		query.Tried = append(query.Tried, p.Endpoint.Name)
 	}
 }
@@ -75,6 +84,14 @@ type attempt struct {
 	err       error
 	made      int  // attempts, this one included
 	told      bool // the balancer knows how it ended
+	returned  bool // the round trip came to its end
+}
+
+// rescue ends the placement when a base transport or a caller's function panics.
+func (a *attempt) rescue() {
+	if !a.returned && a.placement != nil {
+		a.placement.Done(engine.OutcomeCancelled)
+	}
 }
 
 func (t *Transport) repeatable(a *attempt) bool {
@@ -147,7 +164,7 @@ func (t *Transport) settle(a *attempt) (*http.Response, error) {
 		if err == nil {
 			t.report(a.placement.Endpoint.Name, resp.Trailer)
 		}
-		if err == errClosed && a.req.Context().Err() == nil {
+		if errors.Is(err, errClosed) && a.req.Context().Err() == nil {
 			err = nil // the caller had what it wanted
 		}
 		t.tell(a, err)
@@ -155,12 +172,15 @@ func (t *Transport) settle(a *attempt) (*http.Response, error) {
 	return resp, nil
 }
 
-// discard drops an answer that is retried, keeping its connection if it was short.
+// discard drops an answer that is retried, keeping its connection if it is short.
 func discard(resp *http.Response) {
-	if resp != nil && resp.Body != nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
-		_ = resp.Body.Close()
+	if resp == nil || resp.Body == nil {
+		return
 	}
+	if resp.ContentLength > 0 && resp.ContentLength <= maxAnswer {
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}
+	_ = resp.Body.Close()
 }
 
 // CloseIdleConnections closes what the base transport keeps open unused; http.Client calls it.
