@@ -173,8 +173,8 @@ func (r *Room) enter(v *viewer, hello func(State) []byte) bool {
 	return r.call(func() {
 		r.viewers = append(r.viewers, v)
 		v.box.put(message{data: hello(r.stage.state(r.paused, len(r.viewers)))})
-		r.show(v)
 		r.roles()
+		r.show(v)
 	})
 }
 
@@ -216,11 +216,13 @@ func (r *Room) obey(v *viewer, c Command) bool {
 	return r.call(func() {
 		answer := applied{Type: "applied", ID: c.ID}
 		if c.Cmd == "hidden" {
-			if v.hidden = c.On; !v.hidden {
-				r.show(v)
-			} else {
-				v.box.offer(nil)
-			}
+			v.hidden = c.On
+			v.box.offer(nil)
+			defer func() {
+				if !v.hidden {
+					r.show(v)
+				}
+			}()
 		} else if r.viewers[0] != v {
 			answer.Error = "someone else holds the controls of this room; open a room of your own"
 		} else if text, err := r.control(c); err != nil {

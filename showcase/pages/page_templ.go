@@ -27,7 +27,7 @@ func Page(v View) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"dark light\"><meta name=\"description\" content=\"Two load balancers, the same queries, side by side. Every decision is made by Headroom's WebAssembly engine.\"><title>Headroom: ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"dark light\"><meta name=\"description\" content=\"Two load balancers, the same queries, side by side: what becomes of the slowest answers when the balancer looks, and when it does not.\"><title>Headroom: ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
