@@ -127,6 +127,19 @@ func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balance
 	return b, free, nil
 }
 
+// trapLog says that a guest failed, at most once a second: a guest that fails always would fill a disk. The metrics
+// count every one.
+func trapLog(log *slog.Logger) func(error) {
+	var last atomic.Int64
+	return func(err error) {
+		now := time.Now().UnixNano()
+		if was := last.Load(); now-was < int64(time.Second) || !last.CompareAndSwap(was, now) {
+			return
+		}
+		log.Error("the guest failed and is replaced; queries are placed by the host meanwhile", "error", err)
+	}
+}
+
 // machine makes the balancer with its engine: native, the built-in module, or one from a file.
 func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer, func() error, error) {
 	// Placements may stay open for ever on a hijacked connection; the process does not wait for those.

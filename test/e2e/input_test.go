@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestBadInput holds every mistake to one line on stderr that says what to do, nothing on stdout, and the right
+// exit code: 2 for what was asked wrongly, 1 for what did not work.
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { taken.Close() }) // after the parallel subtests, unlike defer
+
+	const endpoint = "--endpoint=http://127.0.0.1:1"
+	serve := func(args ...string) []string {
+		return append([]string{"serve", "--listen=127.0.0.1:0", "--admin=off", endpoint}, args...)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"unknown command":     {[]string{"dmeo"}, 2, `unknown command "dmeo"`},
+		"unknown flag":        {serve("--speck=random"), 2, "unknown flag: --speck"},
+		"stray argument":      {serve("extra"), 2, "extra"},
+		"not a number":        {serve("--shards=two"), 2, "--shards"},
+		"no endpoints":        {[]string{"serve"}, 2, "give --endpoint URL for each replica"},
+		"bad URL":             {serve("--endpoint=127.0.0.1:9001"), 2, "is not a base URL"},
+		"endpoint twice":      {serve(endpoint), 2, "is given twice"},
+		"unknown policy":      {serve("--spec=fastest"), 2, "no such policy; want one of"},
+		"empty spec":          {serve("--spec="), 2, "want a policy name"},
+		"unknown key":         {serve("--spec=prequal pol=3"), 2, "pol"},
+		"repeated key":        {serve("--spec=random seed=1 seed=2"), 2, "seed"},
+		"out of range":        {serve("--spec=prequal quantile=1.5"), 2, "quantile=1.5"},
+		"strict fit":          {serve("--spec=prequal fit=strict"), 2, "more replicas than pool entries"},
+		"unknown engine":      {serve("--engine=jvm"), 2, "give wasm or native"},
+		"port in use":         {serve("--listen=" + taken.Addr().String()), 1, "is in use: stop what listens there or choose another port"},
+		"admin port in use":   {serve("--admin=" + taken.Addr().String()), 1, "--admin " + taken.Addr().String() + " is in use"},
+		"not an address":      {serve("--listen=8080"), 2, "is not host:port"},
+		"no module":           {serve("--module=" + filepath.Join(dir, "none.wasm")), 2, "cannot be read: no such file"},
+		"not a module":        {serve("--module=" + file("text.wasm", "hello")), 2, "not a WebAssembly module"},
+		"wrong module":        {serve("--module=" + file("empty.wasm", "\x00asm\x01\x00\x00\x00")), 2, "unusable module"},
+		"damaged module":      {serve("--module=" + file("cut.wasm", "\x00asm\x01\x00\x00\x00\x01\x40")), 2, "unusable module"},
+		"no config":           {serve("--config=" + filepath.Join(dir, "none.yaml")), 2, "cannot be read: no such file"},
+		"config typo":         {serve("--config=" + file("typo.yaml", "lisen: 127.0.0.1:1\n")), 2, "field lisen not found"},
+		"config is not YAML":  {serve("--config=" + file("bad.yaml", "a: [\n")), 2, "yaml"},
+		"replica port in use": {[]string{"replica", "--listen", taken.Addr().String()}, 1, "is in use"},
+		"replica setting":     {[]string{"replica", "--slots", "0"}, 2, "slots is 0: give 1 to 10000"},
+		"demo overload":       {[]string{"demo", "--rate", "5000"}, 2, "no policy helps there, give less"},
+		"demo policy":         {[]string{"demo", "--policies", "fastest"}, 2, "no such policy"},
+		"demo fleet":          {[]string{"demo", "--replicas", "0"}, 2, "--replicas is 0: give 1 to 200"},
+		"demo too short":      {[]string{"demo", "--duration", "1s"}, 2, "give at least 200ms each"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, c.args...)
+			code := p.wait()
+			stderr := p.text(&p.stderr)
+			require.Contains(t, stderr, c.want)
+			require.Equal(t, c.code, code, stderr)
+			require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
+			require.True(t, strings.HasPrefix(stderr, "wasmhost: "), stderr)
+			require.Empty(t, p.text(&p.stdout))
+		})
+	}
+}
+
+// TestHelp shows that every command explains itself with an example, on stdout, with exit code 0.
+func TestHelp(t *testing.T) {
+	p := start(t, "--help")
+	require.Zero(t, p.wait())
+	root := p.text(&p.stdout)
+	for _, name := range []string{"demo", "serve", "replica"} {
+		require.Contains(t, root, "\n  "+name+" ")
+		p := start(t, name, "--help")
+		require.Zero(t, p.wait())
+		require.Contains(t, p.text(&p.stdout), "Examples:\n  wasmhost "+name)
+		require.Empty(t, p.text(&p.stderr))
+	}
+	for _, args := range [][]string{{"--version"}, {"completion", "bash"}, {}} {
+		p := start(t, args...)
+		require.Zero(t, p.wait(), args)
+		require.NotEmpty(t, p.text(&p.stdout), args)
+		require.Empty(t, p.text(&p.stderr), args)
+	}
+}
