@@ -60,11 +60,14 @@ func TestDemo(t *testing.T) {
 			require.Zero(t, r.ProbesPerQuery, r.Spec)
 			continue
 		}
-		require.Greater(t, r.Regimes["cold"]+r.Regimes["hot"], r.Queries*8/10, "decisions come from the pool: %v", r.Regimes)
-		require.InDelta(t, 3, r.ProbesPerQuery, 0.3)
 		require.NotNil(t, r.Fit)
 		require.True(t, r.Fit.Small, "ten replicas are outside the formula's domain")
 		require.Equal(t, 5, r.Fit.Pool)
+		if doc.Lag > busy {
+			continue
+		}
+		require.Greater(t, r.Regimes["cold"]+r.Regimes["hot"], r.Queries*8/10, "decisions come from the pool: %v", r.Regimes)
+		require.InDelta(t, 3, r.ProbesPerQuery, 0.3)
 	}
 	if doc.Lag > busy {
 		t.Logf("this machine is busy (generator lag p99 %.0f ms): the order of the policies is not checked. %s", doc.Lag, doc.Verdict)

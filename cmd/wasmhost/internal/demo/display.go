@@ -41,6 +41,12 @@ func (l roundLines) Round(st State) {
 	}
 }
 
+func (l roundLines) Repeat(st State) {
+	fmt.Fprintf(l.w, "round %d of %d, %s: %s\n", st.Round, st.Rounds, st.Policy, repeatText)
+}
+
+const repeatText = "the generator was late, so the round is repeated"
+
 // liveTable redraws the table and a progress line in place.
 type liveTable struct {
 	w     io.Writer
@@ -49,6 +55,11 @@ type liveTable struct {
 
 func (l *liveTable) Round(st State) {
 	st.Elapsed = st.Length
+	l.draw(st)
+}
+
+func (l *liveTable) Repeat(st State) {
+	st.Policy += ": " + repeatText
 	l.draw(st)
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 )
 
-// Result is one policy's part of the comparison. Latencies are in milliseconds from the intended instant.
+// Result is one policy's part of the comparison. Latencies are in milliseconds from the intended instant, over the
+// rounds that count; everything else is counted over all rounds, so that a repeated round hides no loss.
 type Result struct {
 	Spec    string `json:"spec"`
 	Queries int64  `json:"queries"`
@@ -24,6 +25,7 @@ type Result struct {
 	Max  float64 `json:"max_ms"`
 
 	RoundP99 []float64 `json:"round_p99_ms"` // of each round by itself: the spread
+	Repeated int       `json:"repeated_rounds"`
 	LagP99   float64   `json:"generator_lag_p99_ms"`
 
 	Regimes        map[string]uint64 `json:"regimes"`
@@ -72,14 +74,20 @@ func newResult(spec string) *Result {
 	return &Result{Spec: spec, Regimes: map[string]uint64{}, Causes: map[string]uint64{}, load: loadgen.NewReport()}
 }
 
-// addLoad merges one round's load and brings the summary up to date.
-func (r *Result) addLoad(rep *loadgen.Report, cpu, wall time.Duration) {
-	r.load.Merge(rep)
+// addLoad adds one round and brings the summary up to date. A round that is to be repeated counts, but not its
+// latencies.
+func (r *Result) addLoad(rep *loadgen.Report, cpu, wall time.Duration, repeat bool) {
 	r.cpu += cpu
 	r.wall += wall
-	r.RoundP99 = append(r.RoundP99, ms(rep.Latency.ValueAtQuantile(99)))
+	r.Queries, r.OK = r.Queries+rep.Sent, r.OK+rep.OK
+	r.Errors, r.Lost = r.Errors+rep.Failed, r.Lost+rep.Lost
+	if repeat {
+		r.Repeated++
+	} else {
+		r.load.Merge(rep)
+		r.RoundP99 = append(r.RoundP99, ms(rep.Latency.ValueAtQuantile(99)))
+	}
 	l := r.load
-	r.Queries, r.OK, r.Errors, r.Lost = l.Sent, l.OK, l.Failed, l.Lost
 	r.P50, r.P90 = ms(l.Latency.ValueAtQuantile(50)), ms(l.Latency.ValueAtQuantile(90))
 	r.P99, r.P999 = ms(l.Latency.ValueAtQuantile(99)), ms(l.Latency.ValueAtQuantile(99.9))
 	r.Max, r.LagP99 = ms(l.Latency.Max()), ms(l.Lag.ValueAtQuantile(99))

@@ -56,10 +56,17 @@ func Notes(s Scenario, results []*Result) string {
 		}
 	}
 	for _, r := range results {
-		if r.OK < 10_000 {
-			fmt.Fprintf(&b, "p99.9 rests on fewer than ten queries of each policy (one in a thousand of %d): read it as a hint, or give a longer --duration.\n", r.OK)
+		if n := r.load.Latency.TotalCount(); n < 10_000 {
+			fmt.Fprintf(&b, "p99.9 rests on fewer than ten queries of each policy (one in a thousand of %d): read it as a hint, or give a longer --duration.\n", n)
 			break
 		}
+	}
+	repeated := 0
+	for _, r := range results {
+		repeated += r.Repeated
+	}
+	if repeated > 0 {
+		fmt.Fprintf(&b, "Rounds repeated because the generator was late: %d; their latencies do not count, their losses and errors do.\n", repeated)
 	}
 	if lag := worstLag(results); lag > lagLimit {
 		fmt.Fprintf(&b, "The generator was late itself (lag p99 up to %.0f ms): this machine was busy, so read the figures with care and run again.\n", lag)
@@ -67,7 +74,7 @@ func Notes(s Scenario, results []*Result) string {
 	return b.String()
 }
 
-// lagLimit is the generator's p99 lag in milliseconds above which the figures are in doubt.
+// lagLimit is the generator's p99 lag in milliseconds above which a round is repeated, and figures are in doubt.
 const lagLimit = 10
 
 func worstLag(results []*Result) float64 {

@@ -11,7 +11,10 @@ import (
 
 // measured makes a result with the given p99 per round.
 func measured(spec string, p99 float64, rounds ...float64) *Result {
-	return &Result{Spec: spec, P99: p99, RoundP99: rounds, Queries: 100, OK: 100, Regimes: map[string]uint64{"direct": 100}}
+	return &Result{
+		Spec: spec, P99: p99, RoundP99: rounds, Queries: 100, OK: 100,
+		Regimes: map[string]uint64{"direct": 100}, load: loadgen.NewReport(),
+	}
 }
 
 func TestVerdictFollowsTheNumbers(t *testing.T) {
@@ -63,7 +66,7 @@ func TestResultMergesRounds(t *testing.T) {
 			rep.Sent++
 			rep.OK++
 		}
-		r.addLoad(rep, time.Second, 2*time.Second)
+		r.addLoad(rep, time.Second, 2*time.Second, false)
 	}
 	require.InDelta(t, 100, r.P50, 1)
 	require.InDelta(t, 300, r.P99, 1)
@@ -72,6 +75,15 @@ func TestResultMergesRounds(t *testing.T) {
 	require.InDelta(t, 300, hi, 1)
 	require.Equal(t, 0.5, r.CPU)
 	require.EqualValues(t, 200, r.Queries)
+
+	late := loadgen.NewReport()
+	require.NoError(t, late.Latency.RecordValue(9_000_000))
+	late.Sent, late.OK, late.Lost = 2, 1, 1
+	r.addLoad(late, 0, 0, true)
+	require.InDelta(t, 300, r.Max, 1, "a repeated round's latencies do not count")
+	require.EqualValues(t, 202, r.Queries)
+	require.EqualValues(t, 1, r.Lost, "its losses do")
+	require.Equal(t, 1, r.Repeated)
 }
 
 func TestTableAndNotes(t *testing.T) {
@@ -79,7 +91,7 @@ func TestTableAndNotes(t *testing.T) {
 	done.Regimes = map[string]uint64{"cold": 80, "hot": 15, "fallback": 5}
 	done.Causes = map[string]uint64{"empty": 5}
 	done.Fit = &Fit{Pool: 5, RemoveRate: 0.25, ReuseBudget: 1.6, SmallFleet: true}
-	done.LagP99 = 42
+	done.LagP99, done.Repeated = 42, 1
 	waiting := newResult("random")
 	table := Table([]*Result{done, waiting})
 	require.Contains(t, table, "140 160")
@@ -88,6 +100,7 @@ func TestTableAndNotes(t *testing.T) {
 	require.Contains(t, notes, "prequal: decisions cold 80, hot 15, fallback 5; fallback for empty 5.")
 	require.Contains(t, notes, "its pool holds 5, remove_rate 0.25, reuse budget 1.60: the small-fleet rule, since 10 replicas")
 	require.Contains(t, notes, "lag p99 up to 42 ms")
+	require.Contains(t, notes, "Rounds repeated because the generator was late: 1;")
 	require.Contains(t, notes, "p99.9 rests on fewer than ten queries")
 }
 
