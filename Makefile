@@ -68,7 +68,9 @@ lint: ## staticcheck, pinned in test/tools; .golangci.yml serves those who have 
 
 .PHONY: generate
 generate: ## regenerate the pages' Go code from the templates
-	$(GO) tool -modfile=$(TOOLS) templ generate
+	@for dir in $$(git ls-files '*.templ' | xargs -n 1 dirname | sort -u); do \
+		(cd $$dir && $(GO) tool -modfile=$(CURDIR)/$(TOOLS) templ generate -log-level=warn); \
+	done
 
 .PHONY: generate-check
 generate-check: ## fail if a generated file is not what its template gives

@@ -113,9 +113,7 @@ func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balance
 	}
 	opts := []host.Option{
 		host.WithShards(c.Shards),
-		host.WithTrapHandler(func(err error) {
-			log.Error("the guest failed and is replaced; queries are placed by the host meanwhile", "error", err)
-		}),
+		host.WithTrapHandler(trapLog(log)),
 	}
 	b, free, err := machine(ctx, c, opts)
 	if err != nil {
