@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 )
 
 // NewDisplay shows progress on w: a live table on a terminal, a line per round elsewhere.
@@ -47,7 +46,10 @@ func (l roundLines) Repeat(st State) {
 
 const repeatText = "the generator was late, so the round is repeated"
 
-// liveTable redraws the table and a progress line in place.
+func (roundLines) Close() {}
+
+// liveTable redraws a short table and a progress line in place, narrow enough for 80 columns, since a line that wraps
+// would be drawn over wrongly. Close takes it away: the whole table follows.
 type liveTable struct {
 	w     io.Writer
 	lines int // drawn last time
@@ -59,33 +61,36 @@ func (l *liveTable) Round(st State) {
 }
 
 func (l *liveTable) Repeat(st State) {
-	st.Policy += ": " + repeatText
+	st.Policy += " again"
 	l.draw(st)
 }
 
 func (l *liveTable) Tick(st State) { l.draw(st) }
 
-func (l *liveTable) draw(st State) {
-	var b strings.Builder
-	if l.lines > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", l.lines)
+func (l *liveTable) Close() { fmt.Fprint(l.w, l.erase()) }
+
+func (l *liveTable) erase() string {
+	if l.lines == 0 {
+		return ""
 	}
-	text := "\n" + Table(st.Results) + progressLine(st)
+	text := fmt.Sprintf("\x1b[%dA\x1b[J", l.lines)
+	l.lines = 0
+	return text
+}
+
+func (l *liveTable) draw(st State) {
+	text := "\n" + shortTable(st.Results) + progressLine(st)
+	// One write, so that no half-drawn table is seen.
+	fmt.Fprint(l.w, l.erase()+text)
 	l.lines = strings.Count(text, "\n")
-	b.WriteString(text)
-	fmt.Fprint(l.w, b.String())
 }
 
 func progressLine(st State) string {
-	const width = 24
+	const width = 16
 	filled := width
 	if st.Elapsed < st.Length {
 		filled = int(int64(width) * int64(st.Elapsed) / int64(st.Length))
 	}
-	waiting := ""
-	if st.Elapsed >= st.Length && st.Sent > st.Done {
-		waiting = ", waiting for the last answers"
-	}
-	return fmt.Sprintf("round %d of %d, %s [%s%s] %s, %d sent, %d open%s\n", st.Round, st.Rounds, st.Policy,
-		strings.Repeat("#", filled), strings.Repeat(".", width-filled), st.Elapsed.Round(100*time.Millisecond), st.Sent, st.Sent-st.Done, waiting)
+	return fmt.Sprintf("round %d/%d %s [%s%s] %.1f s, %d sent, %d open\n", st.Round, st.Rounds, st.Policy,
+		strings.Repeat("#", filled), strings.Repeat(".", width-filled), st.Elapsed.Seconds(), st.Sent, st.Sent-st.Done)
 }

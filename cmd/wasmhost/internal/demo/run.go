@@ -30,11 +30,12 @@ type State struct {
 }
 
 // Watcher hears of a run's progress: Tick several times a second, Round at the end of each round, Repeat when a round
-// does not count because the generator was late.
+// does not count because the generator was late, Close at the end of the run.
 type Watcher interface {
 	Tick(State)
 	Round(State)
 	Repeat(State)
+	Close()
 }
 
 // maxRepeats bounds the rounds that a run repeats. The rule is the same for all policies and looks at the generator
@@ -47,6 +48,7 @@ func Run(ctx context.Context, s Scenario, w Watcher) ([]*Result, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	defer w.Close()
 	rt, err := host.NewRuntime(ctx)
 	if err != nil {
 		return nil, err

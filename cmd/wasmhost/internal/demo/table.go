@@ -31,6 +31,27 @@ func Table(results []*Result) string {
 	return b.String()
 }
 
+// shortTable is the part of the table that is worth watching.
+func shortTable(results []*Result) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "policy\tp50\tp90\tp99\tp99.9\terrors\tlost\tfallback\tCPU\t")
+	for _, r := range results {
+		if len(r.RoundP99) == 0 {
+			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t-\t-\t-\t\n", r.name())
+			continue
+		}
+		decisions := uint64(0)
+		for _, n := range r.Regimes {
+			decisions += n
+		}
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%.1f%%\t%s\t\n", r.name(), r.P50, r.P90, r.P99, r.P999,
+			r.Errors, r.Lost, 100*float64(r.Regimes["fallback"])/float64(max(1, decisions)), cpuText(r.CPU))
+	}
+	_ = w.Flush() // as in Table
+	return b.String()
+}
+
 // Notes explain what the table cannot: regimes, the pool's settings in force, and what limits the figures.
 func Notes(s Scenario, results []*Result) string {
 	var b strings.Builder

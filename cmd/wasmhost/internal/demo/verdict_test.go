@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,4 +124,36 @@ func TestScenarioValidates(t *testing.T) {
 		change(&s)
 		require.ErrorContains(t, s.Validate(), want)
 	}
+}
+
+// TestLiveTableFitsATerminal draws twice and erases: what is left is nothing, and no line is wider than 80 columns.
+func TestLiveTableFitsATerminal(t *testing.T) {
+	done := measured("round_robin", 15000, 14000, 16000)
+	done.P50, done.P90, done.P999, done.CPU = 1500, 9000, 29999, 1.25
+	st := State{Results: []*Result{done, newResult("prequal")}, Policy: "round_robin", Round: 10, Rounds: 10, Sent: 10000, Length: 1}
+	var b strings.Builder
+	l := &liveTable{w: &b}
+	l.Tick(st)
+	first := b.String()
+	for line := range strings.Lines(first) {
+		require.LessOrEqual(t, len(line), 80, line)
+	}
+	b.Reset()
+	l.Repeat(st)
+	require.True(t, strings.HasPrefix(b.String(), fmt.Sprintf("\x1b[%dA\x1b[J", strings.Count(first, "\n"))), "it draws over itself")
+	b.Reset()
+	l.Close()
+	require.Equal(t, fmt.Sprintf("\x1b[%dA\x1b[J", strings.Count(first, "\n")), b.String())
+}
+
+func TestLinesWhereThereIsNoTerminal(t *testing.T) {
+	var b strings.Builder
+	w := NewDisplay(&b)
+	st := State{Results: []*Result{measured("prequal", 150, 150)}, Policy: "prequal", Round: 1, Rounds: 2}
+	w.Tick(st)
+	w.Repeat(st)
+	w.Round(st)
+	w.Close()
+	require.Equal(t, "round 1 of 2, prequal: the generator was late, so the round is repeated\n"+
+		"round 1 of 2, prequal: p99 150 ms, errors 0, lost 0\n", b.String(), "no escape codes, one line per event")
 }
