@@ -40,7 +40,7 @@ func build(m *testing.M) int {
 }
 
 // patience bounds every wait; it is met only when something is broken.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // process is a running command whose output is kept.
 type process struct {
