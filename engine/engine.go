@@ -19,13 +19,15 @@ const (
 	headPolicy        // fingerprint of the policy and the salt
 	headSet           // fingerprint of the candidates
 	headCount         // candidates
-	headNow           // last instant seen
+	headNow           // last instant seen, or never
 	headFirst         // first instant seen
-	headSeen          // 1 once an instant was seen
 	headRand          // generator
 	headTie           // seed of tie-breaks
 	headWords
 )
+
+// never is the last instant seen before the first call.
+const never = Instant(-1 << 63)
 
 const magic = 0x4d4f52_4441_4548<<8 | LayoutVersion // "HEADROM", little-endian
 
@@ -38,7 +40,7 @@ type Config struct {
 // Engine is the native machine.
 type Engine struct {
 	policy Policy
-	set    Set
+	set    *Set
 	block  []uint64
 	spare  []uint64
 	fixed  int
@@ -48,7 +50,7 @@ type Engine struct {
 
 // New makes an engine without candidates.
 func New(p Policy, c Config) *Engine {
-	e := &Engine{policy: p, max: c.MaxCandidates}
+	e := &Engine{policy: p, set: &Set{}, max: c.MaxCandidates}
 	if e.max == 0 {
 		e.max = MaxCandidates
 	}
@@ -64,8 +66,8 @@ func New(p Policy, c Config) *Engine {
 	e.attach(nil, nil, e.block)
 	h := e.set.head
 	h[headMagic], h[headPolicy], h[headSet] = magic, e.print, fingerprint(nil)
-	h[headRand], h[headTie] = seed, hash.Mix(seed+1)
-	p.Bind(e.fixedWords(), &e.set, true)
+	h[headRand], h[headTie], h[headNow] = seed, hash.Mix(seed+1), 1<<63
+	p.Bind(e.fixedWords(), e.set, true)
 	p.Changed()
 	return e
 }
@@ -85,11 +87,12 @@ func (e *Engine) attach(cs []Candidate, table []uint32, block []uint64) {
 // advance takes the caller's instant and returns the one in force.
 func (e *Engine) advance(now Instant) Instant {
 	h := e.set.head
-	if h[headSeen] == 0 {
-		h[headSeen], h[headFirst] = 1, uint64(now)
-	} else if last := Instant(h[headNow]); now < last {
-		return last
+	last := Instant(h[headNow])
+	if last == never {
+		now = max(now, never+1)
+		h[headFirst] = uint64(now)
 	}
+	now = max(now, last)
 	h[headNow] = uint64(now)
 	return now
 }
@@ -141,7 +144,7 @@ func (e *Engine) move(cs []Candidate, table []uint32) {
 	}
 	e.set.head[headSet], e.set.head[headCount] = fingerprint(cs), uint64(len(cs))
 	e.set.refresh()
-	e.policy.Bind(e.fixedWords(), &e.set, false)
+	e.policy.Bind(e.fixedWords(), e.set, false)
 	e.policy.Moved(remap)
 	e.policy.Changed()
 }
@@ -167,30 +170,58 @@ func (e *Engine) SetStatus(now Instant, id ID, st Status) error {
 // Decide places a query and counts it in flight: ErrNoCandidates, ErrNoneEligible, or what
 // the policy refuses with.
 func (e *Engine) Decide(q *Query, d *Decision) error {
-	now := e.advance(q.Now)
-	s := &e.set
-	if len(s.cands) == 0 {
-		return ErrNoCandidates
-	}
+	s := e.set
 	if len(q.Tried) > 0 {
-		if err := s.exclude(q.Tried); err != nil {
+		if err := e.Avoid(q.Tried); err != nil {
 			return err
 		}
-	} else {
-		s.tried = s.tried[:0]
 	}
-	if s.Open() == 0 {
-		return ErrNoneEligible
-	}
-	if err := e.policy.Decide(now, q.Key, d); err != nil {
+	if err := e.Place(q.Now, q.Key); err != nil {
 		return err
 	}
+	*d = s.Out
 	d.ID = s.cands[d.Index].ID
-	if w := &s.slots[int(d.Index)*s.stride]; uint32(*w) != absent {
-		*w++
-	}
 	return nil
 }
+
+// Avoid names replicas that the next Place must not go to: ErrCapacity over MaxTried.
+func (e *Engine) Avoid(tried []ID) error { return e.set.exclude(tried) }
+
+// Place is Decide with its result, all but ID, left in [Engine.Placed]. Here and below, what
+// is rare returns early: a guest pays for a jump over it as for thirty plain instructions.
+func (e *Engine) Place(now Instant, key Key) error {
+	s := e.set
+	last := Instant(s.head[headNow])
+	if now < last || last == never || len(s.eligible) == 0 || len(s.tried) != 0 {
+		return e.placeWithCare(now, key)
+	}
+	s.head[headNow] = uint64(now)
+	if err := e.policy.Decide(now, key); err != nil {
+		return err
+	}
+	e.set.launch()
+	return nil
+}
+
+func (e *Engine) placeWithCare(now Instant, key Key) (err error) {
+	s := e.set
+	now = e.advance(now)
+	switch {
+	case len(s.cands) == 0:
+		err = ErrNoCandidates
+	case len(s.eligible) == len(s.tried):
+		err = ErrNoneEligible
+	default:
+		if err = e.policy.Decide(now, key); err == nil {
+			s.launch()
+		}
+	}
+	s.tried = s.tried[:0]
+	return err
+}
+
+// Placed is where Place leaves its decision; it does not move.
+func (e *Engine) Placed() *Decision { return &e.set.Out }
 
 // Report ends a placed query: ErrUnknownID if its replica has left.
 func (e *Engine) Report(now Instant, r Report) error {
@@ -239,10 +270,7 @@ func (e *Engine) Probes(now Instant, dst []ID) ([]ID, error) {
 
 // Entries appends what the policy holds, for display; nothing changes.
 func (e *Engine) Entries(now Instant, dst []Entry) ([]Entry, error) {
-	if last := Instant(e.set.head[headNow]); e.set.head[headSeen] != 0 && now < last {
-		now = last
-	}
-	return e.policy.Entries(now, dst), nil
+	return e.policy.Entries(max(now, Instant(e.set.head[headNow])), dst), nil
 }
 
 // Inspect fills in the policy's counters and the settings in force.
@@ -301,7 +329,7 @@ func (e *Engine) Restore(b []byte) error {
 	}
 	old := e.block
 	e.rebind(next)
-	if next[headSeen] > 1 || !e.policy.Valid() {
+	if !e.policy.Valid() {
 		e.rebind(old)
 		return &DetailError{ErrBlock, "not a state of this policy"}
 	}
@@ -311,5 +339,5 @@ func (e *Engine) Restore(b []byte) error {
 
 func (e *Engine) rebind(block []uint64) {
 	e.attach(e.set.cands, e.set.table, block)
-	e.policy.Bind(e.fixedWords(), &e.set, false)
+	e.policy.Bind(e.fixedWords(), e.set, false)
 }

@@ -27,8 +27,8 @@ type Policy interface {
 	Moved(remap []int32)
 	// Changed follows every change of eligibility, after Bind and Moved.
 	Changed()
-	// Decide fills in d, all but ID. At least one candidate is open.
-	Decide(now Instant, key Key, d *Decision) error
+	// Decide fills in the set's Out, all but ID. At least one candidate is open.
+	Decide(now Instant, key Key) error
 	// Observe hears how a query ended.
 	Observe(now Instant, slot uint32, r Report)
 	// Record takes a reading; the instant it was asked is not after now.

@@ -10,6 +10,10 @@ import (
 // Set is the candidates as a policy sees them: columns, sampled when they change and never
 // during a decision. Slots are positions in the candidate slice.
 type Set struct {
+	// Out is the decision in the making; a policy fills it in, all but ID. It is a field and
+	// not an argument because a guest's compiler loads an argument anew at each use.
+	Out Decision
+
 	cands    []Candidate
 	table    []uint32 // open addressing: slot+1 by mixed ID
 	eligible []uint32 // eligible slots, ascending
@@ -84,7 +88,12 @@ func (s *Set) OpenAt(k uint32) uint32 {
 }
 
 // DrawOpen returns a uniform open slot.
-func (s *Set) DrawOpen() uint32 { return s.OpenAt(s.Draw(uint32(s.Open()))) }
+func (s *Set) DrawOpen() uint32 {
+	if len(s.tried) == 0 {
+		return s.eligible[s.Draw(uint32(len(s.eligible)))]
+	}
+	return s.OpenAt(s.Draw(uint32(s.Open())))
+}
 
 // Draw returns a uniform number in [0, n) from the machine's generator; n is at least 1.
 func (s *Set) Draw(n uint32) uint32 { return prng.Below(&s.head[headRand], n) }
@@ -109,6 +118,16 @@ func (s *Set) First() Instant { return Instant(s.head[headFirst]) }
 
 // Last is the last instant this machine saw.
 func (s *Set) Last() Instant { return Instant(s.head[headNow]) }
+
+// launch counts the decision in Out in flight; a full count stays full.
+func (s *Set) launch() {
+	w := &s.slots[int(s.Out.Index)*s.stride]
+	one := uint64(1)
+	if uint32(*w) == absent {
+		one = 0
+	}
+	*w += one
+}
 
 func (s *Set) status(slot int) Status { return Status(s.slots[slot*s.stride] >> statusShift) }
 

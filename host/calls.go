@@ -72,7 +72,7 @@ func (in *Instance) Decide(q *engine.Query, d *engine.Decision) error {
 			return err
 		}
 	}
-	abi.GetDecision(in.view, d)
+	abi.GetDecision(in.decision, d)
 	slot := uint32(v)
 	if slot >= uint32(len(in.rows)) || d.Index != slot || d.Regime >= engine.Regime(engine.Regimes) || d.Cause >= engine.Cause(engine.Causes) {
 		return fmt.Errorf("%w: index %d of %d candidates, regime %d", ErrAnswer, slot, len(in.rows), d.Regime)
@@ -124,6 +124,7 @@ func (in *Instance) Probes(now engine.Instant, dst []engine.ID) ([]engine.ID, er
 	if err != nil {
 		return dst, err
 	}
+	v = uint64(uint32(v)) // above an i32 the stack keeps bits of the argument
 	if int32(v) < 0 {
 		return dst, in.explain(abi.Code(int32(v)))
 	}
@@ -152,6 +153,7 @@ func (in *Instance) Entries(now engine.Instant, dst []engine.Entry) ([]engine.En
 	if err != nil {
 		return dst, err
 	}
+	v = uint64(uint32(v)) // as in Probes
 	if int32(v) < 0 {
 		return dst, in.explain(abi.Code(int32(v)))
 	}
@@ -201,4 +203,14 @@ func (in *Instance) Restore(block []byte) error {
 	}
 	copy(in.view, block)
 	return in.ask(in.function(abi.FuncRestore), uint64(len(block)))
+}
+
+// Nothing calls a function that does nothing, if the guest has it: the price of crossing the
+// boundary.
+func (in *Instance) Nothing() error {
+	if in.nothing == nil {
+		return nil
+	}
+	_, err := in.run(in.nothing)
+	return err
 }

@@ -23,11 +23,14 @@ type Instance struct {
 	arena    uint32 // address
 	room     uint32 // bytes in it
 	view     []byte // the arena, in the guest's memory
+	answer   uint32 // address of the decision record
+	decision []byte // the decision record, in the guest's memory
 	memory   uint32 // size of the memory that the view was taken from
 	decide   api.Function
 	report   api.Function
 	record   api.Function
 	probes   api.Function
+	nothing  api.Function
 	rest     map[string]api.Function
 	rows     []engine.Candidate // what the guest was told, to check its answers
 	byID     map[engine.ID]uint32
@@ -87,8 +90,17 @@ func (in *Instance) configure(spec string, salt uint64) error {
 		return err
 	}
 	in.spec = text
+	at, err := in.call(in.function(abi.FuncDecision))
+	if err != nil {
+		return err
+	}
+	in.answer, in.memory = uint32(at), 0
+	if err := in.look(); err != nil {
+		return err
+	}
 	in.decide, in.report = in.function(abi.FuncDecide), in.function(abi.FuncReport)
 	in.record, in.probes = in.function(abi.FuncRecord), in.function(abi.FuncProbes)
+	in.nothing = in.function(abi.FuncNothing)
 	return nil
 }
 
@@ -165,7 +177,7 @@ func (in *Instance) readText(f api.Function) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if n > abi.MaxText {
+	if n = uint64(uint32(n)); n > abi.MaxText {
 		return "", fmt.Errorf("%w: a text of %d bytes", ErrAnswer, n)
 	}
 	if err := in.look(); err != nil {
@@ -188,7 +200,7 @@ func (in *Instance) open(size int) error {
 	return in.look()
 }
 
-// look takes the view of the arena again when the guest's memory has grown and may have moved.
+// look takes the views again when the guest's memory has grown and may have moved.
 func (in *Instance) look() error {
 	size := in.mem.Size()
 	if size == in.memory {
@@ -197,6 +209,11 @@ func (in *Instance) look() error {
 	view, ok := in.mem.Read(in.arena, in.room)
 	if !ok {
 		return fmt.Errorf("%w: an arena of %d bytes at %d lies outside its memory", ErrAnswer, in.room, in.arena)
+	}
+	if in.answer != 0 {
+		if in.decision, ok = in.mem.Read(in.answer, abi.DecisionSize); !ok {
+			return fmt.Errorf("%w: a decision record at %d lies outside its memory", ErrAnswer, in.answer)
+		}
 	}
 	in.view, in.memory = view, size
 	return nil

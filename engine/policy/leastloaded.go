@@ -34,7 +34,7 @@ func (p *LeastLoaded) Bind(fixed []uint64, s *engine.Set, _ bool) {
 }
 
 // Decide scans the eligible candidates once, from the cursor on.
-func (p *LeastLoaded) Decide(_ engine.Instant, _ engine.Key, d *engine.Decision) error {
+func (p *LeastLoaded) Decide(_ engine.Instant, _ engine.Key) error {
 	s, tried := p.Set, p.Set.AnyTried()
 	if p.last[1] == 0 {
 		p.last[1] = 1
@@ -60,7 +60,7 @@ func (p *LeastLoaded) Decide(_ engine.Instant, _ engine.Key, d *engine.Decision)
 		best = after
 	}
 	p.last[0] = uint64(best.slot) + 1
-	*d = direct(best.slot)
+	direct(p.Set, best.slot)
 	return nil
 }
 

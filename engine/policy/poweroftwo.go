@@ -40,7 +40,7 @@ func (p *PowerOfTwo) Spec() string {
 }
 
 // Decide compares distinct draws: the k-th is drawn among the open candidates not drawn yet.
-func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key, d *engine.Decision) error {
+func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key) error {
 	s := p.Set
 	open := uint32(s.Open())
 	var drawn [MaxChoices]uint32 // ranks among the open, ascending
@@ -58,6 +58,6 @@ func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key, d *engine.Decision) 
 			best, least = slot, load
 		}
 	}
-	*d = direct(best)
+	direct(p.Set, best)
 	return nil
 }

@@ -22,13 +22,15 @@ const MaxProbes = 64
 // Cost O(pool), whatever the fleet. Ties: RIF and latency, then the newer receipt, then a
 // hash of seed and replica, so that clients do not agree on them.
 type Prequal struct {
+	self   *Prequal // see probe.Pool
 	set    *engine.Set
 	c      PrequalConfig
 	spec   string
-	pool   *probe.Pool
-	window *probe.Window
+	pool   probe.Pool
+	window probe.Window
 	h      *[prequalHead]uint64
 	b      budget
+	due    engine.Instant // nothing ages before it
 	held   bool
 }
 
@@ -62,10 +64,11 @@ func NewPrequal(c PrequalConfig) (*Prequal, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Prequal{
-		c: c, spec: c.spec(), pool: probe.NewPool(c.Pool, hotCold),
-		window: probe.NewWindow(c.Window, c.WindowAge, c.Quantile),
-	}, nil
+	p := &Prequal{c: c, spec: c.spec()}
+	p.self = p
+	p.pool.Init(c.Pool, hotCold)
+	p.window.Init(c.Window, c.WindowAge, c.Quantile)
+	return p, nil
 }
 
 // Name is "prequal".
@@ -91,6 +94,7 @@ func (p *Prequal) Bind(fixed []uint64, s *engine.Set, fresh bool) {
 	p.window.Bind(fixed[prequalHead+len(pool):])
 	p.pool.SetThreshold(p.window.Threshold())
 	p.refit(s.Eligible())
+	p.rearm()
 }
 
 // Admit refuses a fleet outside the reuse budget's domain under fit=strict, until one inside
@@ -149,70 +153,104 @@ func (p *Prequal) refit(n int) {
 }
 
 // Decide applies the rule.
-func (p *Prequal) Decide(now engine.Instant, _ engine.Key, d *engine.Decision) error {
-	p.age(now)
-	p.h[wRemove] += p.b.removeRate
-	if p.h[wRemove] >= probe.Unit {
-		p.removeDue()
+func (p *Prequal) Decide(now engine.Instant, _ engine.Key) error {
+	p = p.self
+	h := p.h
+	h[wDecisions]++
+	h[wProbe] += p.c.ProbeRate
+	credit := h[wRemove] + p.b.removeRate
+	turn := h[wOldest]
+	if credit < probe.Unit {
+		turn = probe.Nobody
 	}
-	o := look(p.pool)
-	*d = engine.Decision{
-		Offered: uint32(o.offered), Cold: uint32(o.cold), Hot: uint32(o.offered - o.cold),
-		Threshold: p.window.Threshold(),
+	if now >= p.due || credit >= 2*probe.Unit || !p.pool.Serve(now, turn, p.c.MinPool) {
+		h[wRemove] = credit
+		return p.decideWithCare(now)
 	}
-	p.h[wDecisions]++
-	p.h[wProbe] += p.c.ProbeRate
-	if o.offered < p.c.MinPool {
-		p.fallback(d)
+	h = p.self.h
+	gone := uint64(0)
+	if p.set.Out.UsesLeft == 0 {
+		gone = 1
+	}
+	h[wExhausted] += gone
+	if turn == probe.Nobody {
+		h[wRemove] = credit
 		return nil
 	}
-	slot := p.pool.Slot(o.best)
-	d.Index, d.Regime = slot, o.regime()
-	d.RIF, d.Latency, d.Age = p.pool.RIF(o.best), o.latency(p.pool), engine.Duration(now-p.pool.At(o.best))
-	d.UsesLeft = p.pool.Charge(o.best)
+	h[wRemove] = credit - probe.Unit
+	h[wOldest] = turn ^ 1
+	h[wWorst+turn&1]++
+	return nil
+}
+
+// decideWithCare is the same rule step by step, for pools where anything is out of the
+// ordinary.
+func (p *Prequal) decideWithCare(now engine.Instant) error {
+	if now >= p.due {
+		p.window.Expire(now)
+		p.pool.SetThreshold(p.window.Threshold())
+		p.h[wExpired] += uint64(p.pool.Expire(now, p.c.MaxAge))
+		p.rearm()
+	}
+	p.removeDue()
+	o := p.pool.Offered()
+	if o.Entries < p.c.MinPool {
+		p.fallback(&o)
+		return nil
+	}
+	p.pool.Take(now, o.Best)
+	d := &p.set.Out
+	p.book(d, &o)
+	d.Regime = engine.RegimeHot
+	if o.Cold > 0 {
+		d.Regime = engine.RegimeCold
+	}
 	if d.UsesLeft == 0 {
 		p.h[wExhausted]++
-	} else {
-		p.pool.Compensate(o.best)
+	}
+	if d.Latency == engine.UnknownLatency {
+		d.Latency = o.Median
 	}
 	return nil
 }
 
-// age lets entries and readings that are too old go.
-func (p *Prequal) age(now engine.Instant) {
-	if p.window.Stale(now) {
-		p.window.Expire(now)
-		p.pool.SetThreshold(p.window.Threshold())
-	}
-	p.h[wExpired] += uint64(p.pool.Expire(now, p.c.MaxAge))
+func (p *Prequal) book(d *engine.Decision, o *probe.Offer) {
+	d.Offered, d.Cold, d.Hot = uint32(o.Entries), uint32(o.Cold), uint32(o.Entries-o.Cold)
+	d.Threshold = p.window.Threshold()
 }
+
+// rearm finds the next instant at which something could have aged.
+func (p *Prequal) rearm() { p.due = min(p.pool.Due(p.c.MaxAge), p.window.Due()) }
 
 // removeDue spends the removal credit against degradation: decisions use up good entries,
 // so what stays gets worse. With nothing to remove the credit goes, and the turn stays.
 func (p *Prequal) removeDue() {
-	for ; p.h[wRemove] >= probe.Unit; p.h[wRemove] -= probe.Unit {
-		if p.h[wOldest] == 0 {
-			if p.pool.RemoveWorst() {
-				p.h[wOldest] = 1
-				p.h[wWorst]++
-			}
-		} else if p.pool.RemoveOldest() {
-			p.h[wOldest] = 0
-			p.h[wOldestGone]++
+	for h := p.h; h[wRemove] >= probe.Unit; h[wRemove] -= probe.Unit {
+		if p.pool.Len() == 0 {
+			h[wRemove] %= probe.Unit
+			return
 		}
+		if h[wOldest] == 0 {
+			p.pool.RemoveWorst()
+			h[wWorst]++
+		} else {
+			p.pool.RemoveOldest()
+			h[wOldestGone]++
+		}
+		h[wOldest] ^= 1
 	}
 }
 
-func (p *Prequal) fallback(d *engine.Decision) {
-	slot := p.set.DrawOpen()
-	d.Index, d.Regime, d.Cause = slot, engine.RegimeFallback, engine.CauseThin
-	if d.Offered == 0 {
+func (p *Prequal) fallback(o *probe.Offer) {
+	d := &p.set.Out
+	p.book(d, o)
+	d.Index, d.Regime, d.Cause = p.set.DrawOpen(), engine.RegimeFallback, engine.CauseThin
+	if o.Entries == 0 {
 		d.Cause = engine.CauseEmpty
 	}
+	d.RIF, d.Latency, d.Age, d.UsesLeft = 0, 0, 0, 0
 	p.h[wFallbacks]++
-	if pos := p.pool.Find(slot); pos >= 0 {
-		p.pool.Compensate(pos)
-	}
+	p.pool.Compensate(d.Index)
 }
 
 // Observe weighs failures: see aversion.go.
@@ -250,6 +288,7 @@ func (p *Prequal) Record(now engine.Instant, slot uint32, rd engine.Reading) eng
 		in.RIF, in.Latency = averse(*w, rd.RIF, rd.Latency)
 	}
 	a := p.pool.Record(now, &in)
+	p.rearm()
 	switch a {
 	case engine.Admitted, engine.NotKept:
 		p.h[wAdmitted]++

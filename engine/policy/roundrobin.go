@@ -46,7 +46,7 @@ func (p *RoundRobin) Moved(remap []int32) {
 }
 
 // Decide takes the first open candidate at or after the cursor.
-func (p *RoundRobin) Decide(_ engine.Instant, _ engine.Key, d *engine.Decision) error {
+func (p *RoundRobin) Decide(_ engine.Instant, _ engine.Key) error {
 	if p.cursor[1] == 0 {
 		p.cursor[1] = 1
 		if p.seed != 0 {
@@ -55,7 +55,7 @@ func (p *RoundRobin) Decide(_ engine.Instant, _ engine.Key, d *engine.Decision) 
 	}
 	slot := nextOpen(p.Set, uint32(p.cursor[0]))
 	p.cursor[0] = uint64(slot) + 1
-	*d = direct(slot)
+	direct(p.Set, slot)
 	return nil
 }
 

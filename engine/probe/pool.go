@@ -2,58 +2,56 @@ package probe
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/headroom-lb/headroom/engine"
 )
 
-// MaxPool bounds a pool: positions and handles fit in six bits.
+// MaxPool bounds a pool: a set of handles fits in one word.
 const MaxPool = 64
 
-// Rank maps an entry to its place in one order, less is better; keys stay below 1<<63 + 1.
-// The low six bits must be zero: equal keys are told apart by the pool's own order, which is
-// RIF, then latency, then the newer receipt, then [engine.Set.Tie].
-type Rank func(rif uint32, latency uint64, threshold uint32) uint64
-
-// Pool is the bounded probe pool. Entries live under fixed handles; the columns that a
-// decision scans are kept in the pool's own order, so that a decision is one short pass.
+// Pool is the bounded probe pool. Entries live under fixed handles and never move; each has a
+// key in a column that a decision scans, so that a decision is one short branch-free pass.
 // Charging and reading are the caller's one step; nothing here is safe for concurrent use.
 type Pool struct {
+	self *Pool // a guest keeps a pointer it loaded in a register, but loads an argument at each use
 	set  *engine.Set
 	rank Rank
 	max  int // storage
 
 	// State, in the block.
-	head  *[poolHead]uint64
-	order []uint64 // RIF << 32 | handle, sorted
-	recs  []uint64 // recWords for each handle
+	head *[poolHead]uint64
+	recs []uint64 // recWords for each handle
 
 	// Derived from the state, the set and the threshold.
-	key        []uint64 // rank of each position, padded with blank to a multiple of eight
-	age        []uint64 // sequence << 6 of each position, padded likewise
-	free       uint64   // handles not in use
-	cold       int      // positions at or below the threshold
-	unknown    int      // entries without a latency
-	ineligible int      // entries whose replica may not receive queries
+	key        column     // by handle: rank | handle
+	age        column     // by handle: (seqEnd - sequence) << 6 | handle: the oldest has the most
+	last       [2]*column // whose largest is removed, by turn: worst, oldest
+	plain      bool       // every entry is eligible and knows its latency, and the pool is one chunk
+	speed      column     // by handle: latency as far as keys tell it apart
+	where      []uint8    // by slot: handle + 1 of its entry, or 0
+	free       uint64     // handles not in use
+	cold       int        // entries at or below the threshold
+	alike      bool       // two keys may tie
+	unknown    int        // entries without a latency
+	ineligible int        // entries whose replica may not receive queries
 	oldest     engine.Instant
 	threshold  uint32
 }
 
 const (
-	poolLen = iota
-	poolLimit
+	poolLimit = iota
 	poolSeq
 	poolHead
 )
 
-// The words of a record.
+// The words of a record. A record without uses is no entry.
 const (
 	recSlot  = iota // slot, and uses above it
 	recAt           // receipt
 	recAsked        // probe sent
+	recRIF          // RIF as ranked, and as reported above it
 	recLat          // latency as ranked
 	recRaw          // latency as reported
-	recRIF          // RIF as reported
 	recSeq          // order of admission
 	recSpare
 	recWords
@@ -62,24 +60,23 @@ const (
 const (
 	blank      = ^uint64(0)
 	unknownLat = uint64(engine.MaxLatency) + 1
+	seqEnd     = 1<<57 - 1
 )
 
-// NewPool makes a pool with room for max entries, at most MaxPool.
-func NewPool(max int, rank Rank) *Pool {
-	padded := (max + 7) &^ 7
-	p := &Pool{max: max, rank: rank, key: make([]uint64, padded), age: make([]uint64, padded)}
-	return p
+// Init makes a pool with room for max entries, at most MaxPool. Bind it before use, and do
+// not copy it.
+func (p *Pool) Init(max int, rank Rank) {
+	*p = Pool{self: p, max: max, rank: rank}
 }
 
 // Words is the size of the pool's state.
-func (p *Pool) Words() int { return poolHead + p.max + p.max*recWords }
+func (p *Pool) Words() int { return poolHead + p.max*recWords }
 
 // Bind attaches the pool to its state words.
 func (p *Pool) Bind(words []uint64, s *engine.Set, fresh bool) {
 	p.set = s
 	p.head = (*[poolHead]uint64)(words)
-	p.order = words[poolHead : poolHead+p.max]
-	p.recs = words[poolHead+p.max : p.Words()]
+	p.recs = words[poolHead:p.Words()]
 	if fresh {
 		p.head[poolLimit] = uint64(p.max)
 		p.threshold = engine.NoThreshold
@@ -89,21 +86,19 @@ func (p *Pool) Bind(words []uint64, s *engine.Set, fresh bool) {
 
 // derive rebuilds every column that is not state. It reads corrupt state without harm.
 func (p *Pool) derive() {
-	n := min(p.Len(), p.max)
-	p.free = 1<<p.max - 1
-	for i := range p.key {
-		p.key[i], p.age[i] = blank, blank
-	}
+	p.free = blank >> (MaxPool - p.max)
+	p.key.init(p.max)
+	p.age.init(p.max)
+	p.speed.init(p.max)
 	p.unknown, p.oldest = 0, 0
 	first := blank
-	for i := range n {
-		h := uint32(p.order[i]) & (MaxPool - 1)
-		if int(h) >= p.max {
+	for h := range uint32(p.max) {
+		r := p.rec(h)
+		if r[recSlot]>>32 == 0 {
 			continue
 		}
-		r := p.rec(h)
 		p.free &^= 1 << h
-		p.age[i] = r[recSeq] << 6
+		p.age.w[h], p.speed.w[h] = (seqEnd-r[recSeq])<<6|uint64(h), min(r[recLat], ToldLatency)
 		if r[recLat] == unknownLat {
 			p.unknown++
 		}
@@ -111,30 +106,55 @@ func (p *Pool) derive() {
 			first, p.oldest = r[recSeq], engine.Instant(r[recAt])
 		}
 	}
+	p.last = [2]*column{&p.key, &p.age}
 	p.rerank()
+	p.compare()
 	p.Changed()
 }
 
-// Changed follows a change of eligibility.
-func (p *Pool) Changed() {
-	p.ineligible = 0
-	for i := range min(p.Len(), p.max) {
-		if slot := p.slotAt(i); int(slot) < p.set.Len() && !p.set.IsEligible(slot) {
-			p.ineligible++
-		}
+func (p *Pool) assess() { p.plain = p.unknown|p.ineligible == 0 && p.max <= chunk }
+
+// compare finds out whether keys may tie: two entries have a latency in common, or a RIF or a
+// latency lies beyond what keys tell apart.
+func (p *Pool) compare() {
+	p.alike = false
+	for used := p.used(); used != 0 && !p.alike; used &= used - 1 {
+		h := uint32(bits.TrailingZeros64(used))
+		p.alike = p.speed.count(p.speed.w[h]) > 1 || uint32(p.rec(h)[recRIF]) >= ToldRIF
 	}
 }
 
-func (p *Pool) rec(h uint32) *[recWords]uint64 {
-	return (*[recWords]uint64)(p.recs[h*recWords:])
+// Changed follows a change of the set or of its statuses.
+func (p *Pool) Changed() {
+	p.ineligible = 0
+	if n := p.set.Len(); cap(p.where) < n {
+		p.where = make([]uint8, n)
+	} else {
+		p.where = p.where[:n]
+		clear(p.where)
+	}
+	for used := p.used(); used != 0; used &= used - 1 {
+		h := uint32(bits.TrailingZeros64(used))
+		if slot := uint32(p.rec(h)[recSlot]); int(slot) < len(p.where) {
+			p.where[slot] = uint8(h + 1)
+			if !p.set.IsEligible(slot) {
+				p.ineligible++
+			}
+		}
+	}
+	p.assess()
 }
 
-func (p *Pool) at(pos int) *[recWords]uint64 { return p.rec(uint32(p.order[pos]) & (MaxPool - 1)) }
+func (p *Pool) rec(h uint32) *[recWords]uint64 {
+	i := int(h) * recWords
+	return (*[recWords]uint64)(p.recs[i : i+recWords])
+}
 
-func (p *Pool) slotAt(pos int) uint32 { return uint32(p.at(pos)[recSlot]) }
+// used is the set of handles with an entry.
+func (p *Pool) used() uint64 { return blank >> (MaxPool - p.max) &^ p.free }
 
 // Len is the number of entries, each of another replica.
-func (p *Pool) Len() int { return int(p.head[poolLen]) }
+func (p *Pool) Len() int { return p.max - bits.OnesCount64(p.free) }
 
 // Limit is the number of entries held at most.
 func (p *Pool) Limit() int { return int(p.head[poolLimit]) }
@@ -159,9 +179,11 @@ func (p *Pool) SetThreshold(t uint32) {
 
 func (p *Pool) rerank() {
 	p.cold = 0
-	for i := range min(p.Len(), p.max) {
-		rif := uint32(p.order[i] >> 32)
-		p.key[i] = p.rank(rif, p.at(i)[recLat], p.threshold)
+	for used := p.used(); used != 0; used &= used - 1 {
+		h := uint32(bits.TrailingZeros64(used))
+		r := p.rec(h)
+		rif := uint32(r[recRIF])
+		p.key.w[h] = p.rank(rif, r[recLat], p.threshold) | uint64(h)
 		if rif <= p.threshold {
 			p.cold++
 		}
@@ -183,38 +205,56 @@ type Incoming struct {
 // entry, by the instant it was asked; a full pool evicts its oldest entry, unless the
 // reading was asked before everything held.
 func (p *Pool) Record(now engine.Instant, in *Incoming) engine.Admission {
+	p = p.self
 	result := engine.Admitted
-	if pos := p.Find(in.Slot); pos >= 0 {
-		if in.Asked < engine.Instant(p.at(pos)[recAsked]) {
+	if at := p.where[in.Slot]; at != 0 {
+		h := uint32(at - 1)
+		if in.Asked < engine.Instant(p.rec(h)[recAsked]) {
 			return engine.DroppedStale
 		}
-		p.remove(pos)
+		p.remove(h)
 		result = engine.Replaced
 	} else if p.Len() >= p.Limit() {
-		if in.Asked < p.earliestAsked() {
+		h := p.firstIn()
+		if in.Asked < engine.Instant(p.rec(h)[recAsked]) && in.Asked < p.earliestAsked() {
 			return engine.DroppedStale
 		}
-		p.RemoveOldest()
+		p.remove(h)
 		result = engine.EvictedOldest
 	}
+	p = p.self
 	h := uint32(bits.TrailingZeros64(p.free))
+	seq := p.head[poolSeq]
+	rif := min(in.RIF, engine.NoThreshold-1)
+	lat := latencyWord(in.Latency)
 	r := p.rec(h)
-	*r = [recWords]uint64{
-		recSlot: uint64(in.Slot) | uint64(in.Uses)<<32, recAt: uint64(now), recAsked: uint64(in.Asked),
-		recLat: latencyWord(in.Latency), recRaw: latencyWord(in.RawLatency), recRIF: uint64(in.RawRIF),
-		recSeq: p.head[poolSeq],
+	r[recSlot] = uint64(in.Slot) | uint64(in.Uses)<<32
+	r[recAt], r[recAsked] = uint64(now), uint64(in.Asked)
+	r[recRIF] = uint64(rif) | uint64(in.RawRIF)<<32
+	r[recLat], r[recRaw] = lat, latencyWord(in.RawLatency)
+	r[recSeq] = seq
+	p.head[poolSeq] = seq + 1
+	p.where[in.Slot] = uint8(h + 1)
+	p.free &^= 1 << h
+	told := min(lat, ToldLatency)
+	if !p.alike {
+		p.alike = rif >= ToldRIF || p.speed.count(told) != 0
 	}
-	p.head[poolSeq]++
-	if p.Len() == 0 {
+	p.key.w[h] = p.rank(rif, lat, p.threshold) | uint64(h)
+	p.age.w[h], p.speed.w[h] = (seqEnd-seq)<<6|uint64(h), told
+	if p.Len() == 1 {
 		p.oldest = now
 	}
-	if r[recLat] == unknownLat {
+	if rif <= p.threshold {
+		p.cold++
+	}
+	if lat == unknownLat {
 		p.unknown++
 	}
 	if !p.set.IsEligible(in.Slot) {
 		p.ineligible++
 	}
-	p.insert(min(in.RIF, engine.NoThreshold-1), h)
+	p.assess()
 	return result
 }
 
@@ -234,79 +274,33 @@ func latencyOf(w uint64) engine.Duration {
 
 func (p *Pool) earliestAsked() engine.Instant {
 	first := engine.Instant(1<<63 - 1)
-	for i := range p.Len() {
-		first = min(first, engine.Instant(p.at(i)[recAsked]))
+	for used := p.used(); used != 0; used &= used - 1 {
+		first = min(first, engine.Instant(p.rec(uint32(bits.TrailingZeros64(used)))[recAsked]))
 	}
 	return first
 }
 
-// Find returns the position of a replica's entry, or -1.
-func (p *Pool) Find(slot uint32) int {
-	for i := range p.Len() {
-		if p.slotAt(i) == slot {
-			return i
-		}
-	}
-	return -1
-}
-
-// insert places the record under a handle at its place in the order.
-func (p *Pool) insert(rif uint32, h uint32) {
-	n := p.Len()
+// remove takes an entry out.
+func (p *Pool) remove(h uint32) {
+	h &= MaxPool - 1
 	r := p.rec(h)
-	pos, _ := slices.BinarySearch(p.order[:n], uint64(rif)<<32)
-	for pos < n && uint32(p.order[pos]>>32) == rif && p.before(p.at(pos), r) {
-		pos++
-	}
-	copy(p.order[pos+1:n+1], p.order[pos:n])
-	copy(p.key[pos+1:n+1], p.key[pos:n])
-	copy(p.age[pos+1:n+1], p.age[pos:n])
-	p.order[pos] = uint64(rif)<<32 | uint64(h)
-	p.key[pos] = p.rank(rif, r[recLat], p.threshold)
-	p.age[pos] = r[recSeq] << 6
-	p.head[poolLen]++
-	p.free &^= 1 << h
-	if rif <= p.threshold {
-		p.cold++
-	}
-}
-
-// before orders entries of equal RIF: latency, then the newer receipt, then the tie-break.
-func (p *Pool) before(a, b *[recWords]uint64) bool {
-	if a[recLat] != b[recLat] {
-		return a[recLat] < b[recLat]
-	}
-	if a[recAt] != b[recAt] {
-		return engine.Instant(a[recAt]) > engine.Instant(b[recAt])
-	}
-	return p.set.Tie(uint32(a[recSlot])) < p.set.Tie(uint32(b[recSlot]))
-}
-
-// unlink takes a position out of the columns; its record keeps its handle.
-func (p *Pool) unlink(pos int) {
-	n := p.Len() - 1
-	if uint32(p.order[pos]>>32) <= p.threshold {
-		p.cold--
-	}
-	copy(p.order[pos:n], p.order[pos+1:n+1])
-	copy(p.key[pos:n], p.key[pos+1:n+1])
-	copy(p.age[pos:n], p.age[pos+1:n+1])
-	p.order[n], p.key[n], p.age[n] = 0, blank, blank
-	p.head[poolLen] = uint64(n)
-}
-
-func (p *Pool) remove(pos int) {
-	h := uint32(p.order[pos]) & (MaxPool - 1)
-	r := p.rec(h)
+	slot, rif, told := uint32(r[recSlot]), uint32(r[recRIF]), p.speed.w[h]
 	if r[recLat] == unknownLat {
 		p.unknown--
 	}
-	if p.ineligible > 0 && !p.set.IsEligible(uint32(r[recSlot])) {
+	if p.ineligible > 0 && !p.set.IsEligible(slot) {
 		p.ineligible--
 	}
-	p.unlink(pos)
-	*r = [recWords]uint64{}
+	if rif <= p.threshold {
+		p.cold--
+	}
 	p.free |= 1 << h
+	p.key.w[h], p.age.w[h], p.speed.w[h], p.where[slot] = blank, blank, blank, 0
+	r[recSlot] = 0
+	p.assess()
+	if p.alike && (told == ToldLatency || rif >= ToldRIF || p.speed.count(told) > 0) {
+		p.compare()
+	}
 }
 
 // RemoveOldest takes out the entry received first.
@@ -318,70 +312,114 @@ func (p *Pool) RemoveOldest() bool {
 	return true
 }
 
+// RemoveWorst takes out the entry that would decide last.
+func (p *Pool) RemoveWorst() bool {
+	if p.Len() == 0 {
+		return false
+	}
+	p.remove(p.worst())
+	return true
+}
+
 // Drop takes out a replica's entry.
 func (p *Pool) Drop(slot uint32) bool {
-	pos := p.Find(slot)
-	if pos >= 0 {
-		p.remove(pos)
+	at := p.where[slot]
+	if at != 0 {
+		p.remove(uint32(at - 1))
 	}
-	return pos >= 0
+	return at != 0
+}
+
+// Due is an instant before which no entry reaches age maxAge.
+func (p *Pool) Due(maxAge engine.Duration) engine.Instant {
+	if p.Len() == 0 {
+		return never
+	}
+	return later(p.oldest, maxAge)
+}
+
+// never is later than every instant that matters.
+const never = engine.Instant(1<<63 - 1)
+
+func later(at engine.Instant, d engine.Duration) engine.Instant {
+	if at > never-engine.Instant(d) {
+		return never
+	}
+	return at + engine.Instant(d)
 }
 
 // Expire takes out every entry of age maxAge or more.
 func (p *Pool) Expire(now engine.Instant, maxAge engine.Duration) (expired int) {
-	for p.Len() > 0 && uint64(now)-uint64(p.oldest) >= uint64(maxAge) {
-		pos := p.firstIn()
+	for now >= p.Due(maxAge) && p.Len() > 0 {
+		h := p.firstIn()
 		// oldest is a lower bound: removals for other reasons do not search for the next.
-		p.oldest = engine.Instant(p.at(pos)[recAt])
-		if uint64(now)-uint64(p.oldest) < uint64(maxAge) {
+		p.oldest = engine.Instant(p.rec(h)[recAt])
+		if now < later(p.oldest, maxAge) {
 			break
 		}
-		p.remove(pos)
+		p.remove(h)
 		expired++
 	}
 	return expired
 }
 
-// Charge takes one use of an entry, which leaves at zero, and returns what is left.
-func (p *Pool) Charge(pos int) (left uint32) {
-	r := p.at(pos)
-	r[recSlot] -= 1 << 32
-	left = uint32(r[recSlot] >> 32)
+// Take charges an entry one use and fills in the set's Out with what it said, and with what
+// all entries, each on offer, add up to. At zero uses the entry leaves; otherwise its RIF
+// grows by one, since its replica has just been sent a query.
+func (p *Pool) Take(now engine.Instant, h uint32) {
+	p = p.self
+	h &= MaxPool - 1
+	r, d := p.rec(h), &p.set.Out
+	n, cold := p.Len(), p.cold
+	d.Offered, d.Cold, d.Hot, d.Threshold = uint32(n), uint32(cold), uint32(n-cold), p.threshold
+	d.Regime, d.Cause = engine.RegimeHot-engine.Regime(min(cold, 1)), engine.CauseNone
+	slot := r[recSlot]
+	d.Index, d.RIF = uint32(slot), uint32(r[recRIF])
+	d.Latency, d.Age = latencyOf(r[recLat]), engine.Duration(now)-engine.Duration(r[recAt])
+	left := uint32(slot>>32) - 1
+	d.UsesLeft = left
 	if left == 0 {
-		p.remove(pos)
+		p.remove(h)
+		return
 	}
-	return left
+	r[recSlot] = slot - 1<<32
+	p.compensate(h)
 }
 
-// Compensate adds one to an entry's RIF: its replica has just been sent a query.
-func (p *Pool) Compensate(pos int) {
-	o := p.order[pos]
-	h, rif := uint32(o)&(MaxPool-1), uint32(o>>32)+1
-	if rif == engine.NoThreshold {
+// Compensate adds one to the RIF of a replica's entry, if there is one.
+func (p *Pool) Compensate(slot uint32) {
+	if at := p.where[slot]; at != 0 {
+		p.compensate(uint32(at - 1))
+	}
+}
+
+func (p *Pool) compensate(h uint32) {
+	p = p.self
+	h &= MaxPool - 1
+	r := p.rec(h)
+	rif := uint32(r[recRIF])
+	if rif == engine.NoThreshold-1 {
 		return
 	}
-	if n := p.Len(); pos+1 == n || uint32(p.order[pos+1]>>32) > rif {
-		p.order[pos] = o + 1<<32
-		p.key[pos] = p.rank(rif, p.rec(h)[recLat], p.threshold)
-		if rif == p.threshold+1 {
-			p.cold--
-		}
-		return
+	if rif == p.threshold {
+		p.cold--
 	}
-	p.unlink(pos)
-	p.insert(rif, h)
+	r[recRIF]++
+	p.key.w[h] = p.rank(rif+1, r[recLat], p.threshold) | uint64(h)
+	if rif+1 >= ToldRIF {
+		p.alike = true
+	}
 }
 
 // Moved follows a change of the candidate set; entries of replicas that left go with them.
 func (p *Pool) Moved(remap []int32) {
-	p.ineligible = 0 // counted anew below; the old slots say nothing of the new set
-	for pos := p.Len() - 1; pos >= 0; pos-- {
-		r := p.at(pos)
+	for used := p.used(); used != 0; used &= used - 1 {
+		r := p.rec(uint32(bits.TrailingZeros64(used)))
 		if to := remap[uint32(r[recSlot])]; to >= 0 {
 			r[recSlot] = r[recSlot]&^(1<<32-1) | uint64(to)
 		} else {
-			p.remove(pos)
+			clear(r[:])
 		}
 	}
-	p.Changed()
+	p.derive()
 }

@@ -1,111 +1,95 @@
 package probe
 
-import "github.com/headroom-lb/headroom/engine"
+import (
+	"math/bits"
 
-// firstIn is the position of the entry received first; the pool is not empty.
-func (p *Pool) firstIn() int { return least(p.age) }
+	"github.com/headroom-lb/headroom/engine"
+)
 
-// Best is the position of the best entry and Worst that of the worst, in the one order of
-// the pool's Rank. They read every entry; the pool is not empty and no latency is unknown.
-func (p *Pool) Best() int { return least(p.key) }
+// Keys tell RIFs below ToldRIF and latencies below ToldLatency (8.6 s) apart. Larger ones may
+// tie, and ties are settled term by term.
+const (
+	ToldRIF     = 1<<24 - 2
+	ToldLatency = 1<<33 - 1
+)
 
-// Worst is Best of the reversed order.
-func (p *Pool) Worst() int {
+// Rank maps an entry to its place in one order, less is better: a multiple of 64 below all
+// ones. Where two keys are equal, the lower RIF is better, then the lower latency, then the
+// newer receipt, then the lower [engine.Set.Tie]: one strict total order, whose minimum
+// decides and whose maximum is removed. Keys may be equal only for entries of equal latency,
+// or beyond what keys tell apart; unequal keys must be right.
+type Rank func(rif uint32, latency uint64, threshold uint32) uint64
+
+// worst is the handle of the last in the order, over every entry, eligible or not.
+func (p *Pool) worst() uint32 {
 	if p.unknown > 0 {
-		return p.extreme(p.medianOf(func(uint32) bool { return true }), func(uint32) bool { return true }, true)
+		return p.settle(p.used(), p.median(p.used()), true)
 	}
-	return most(p.key)
+	return p.holder(p.key.most(), true)
 }
 
-// RemoveWorst takes out the entry that would decide last.
-func (p *Pool) RemoveWorst() bool {
-	if p.Len() == 0 {
-		return false
+// holder is the handle of the entry with a key that a scan found: the first, or last, of
+// those that share its rank.
+func (p *Pool) holder(key uint64, last bool) uint32 {
+	if !p.alike {
+		return uint32(key & (MaxPool - 1))
 	}
-	p.remove(p.Worst())
-	return true
+	var sharing uint64
+	for used := p.used(); used != 0; used &= used - 1 {
+		if h := bits.TrailingZeros64(used); p.key.w[h]>>6 == key>>6 {
+			sharing |= 1 << h
+		}
+	}
+	return p.settle(sharing, unknownLat, last)
 }
 
-// least returns the index of the smallest key; of equal ones the first. The low six bits of
-// keys are zero and blank pads lose. Branch-free, eight at a time: a guest pays for jumps.
-func least(keys []uint64) int {
-	best := blank
-	for i := uint64(0); len(keys) >= 8; i += 8 {
-		k := (*[8]uint64)(keys)
-		a := min(k[0]|i, k[1]|(i+1))
-		b := min(k[2]|(i+2), k[3]|(i+3))
-		c := min(k[4]|(i+4), k[5]|(i+5))
-		d := min(k[6]|(i+6), k[7]|(i+7))
-		best = min(best, min(min(a, b), min(c, d)))
-		keys = keys[8:]
-	}
-	return int(best & (MaxPool - 1))
-}
-
-// most returns the index of the largest key; of equal ones the last. Adding one turns a
-// blank into zero, which loses.
-func most(keys []uint64) int {
-	worst := uint64(0)
-	for i := uint64(0); len(keys) >= 8; i += 8 {
-		k := (*[8]uint64)(keys)
-		a := max((k[0]|i)+1, (k[1]|(i+1))+1)
-		b := max((k[2]|(i+2))+1, (k[3]|(i+3))+1)
-		c := max((k[4]|(i+4))+1, (k[5]|(i+5))+1)
-		d := max((k[6]|(i+6))+1, (k[7]|(i+7))+1)
-		worst = max(worst, max(max(a, b), max(c, d)))
-		keys = keys[8:]
-	}
-	return int((worst - 1) & (MaxPool - 1))
-}
-
-// Plain reports whether every entry is on offer with a known latency, so that Best decides.
-func (p *Pool) Plain() bool { return p.ineligible == 0 && p.unknown == 0 && !p.set.AnyTried() }
-
-// Cold is the number of entries at or below the threshold, eligible or not.
-func (p *Pool) Cold() int { return p.cold }
+// firstIn is the handle of the entry received first; the pool is not empty.
+func (p *Pool) firstIn() uint32 { return uint32(p.age.most() & (MaxPool - 1)) }
 
 // Offer is what the entries of open candidates add up to.
 type Offer struct {
 	Entries, Cold int
-	Best          int             // position of the best, or -1
+	Best          uint32          // handle of the best, if there are entries
 	Median        engine.Duration // lower median of the known latencies, or engine.UnknownLatency
 }
 
 // Offered weighs the entries of open candidates alone. An entry without a latency ranks as
 // the lower median of those on offer; with none known all count as equal.
-func (p *Pool) Offered() Offer {
-	o := Offer{Best: -1}
-	open := p.set.IsOpen
-	for i := range p.Len() {
-		if open(p.slotAt(i)) {
+func (p *Pool) Offered() (o Offer) {
+	var open uint64
+	for used := p.used(); used != 0; used &= used - 1 {
+		h := uint32(bits.TrailingZeros64(used))
+		r := p.rec(h)
+		if p.set.IsOpen(uint32(r[recSlot])) {
+			open |= 1 << h
 			o.Entries++
-			if uint32(p.order[i]>>32) <= p.threshold {
+			if uint32(r[recRIF]) <= p.threshold {
 				o.Cold++
 			}
 		}
 	}
-	median := p.medianOf(open)
+	median := p.median(open)
 	o.Median = latencyOf(median)
-	if o.Entries > 0 {
-		o.Best = p.extreme(median, open, false)
+	if open != 0 {
+		o.Best = p.settle(open, median, false)
 	}
 	return o
 }
 
-// medianOf is the lower median of the known latencies among some entries.
-func (p *Pool) medianOf(in func(slot uint32) bool) uint64 {
+// median is the lower median of the known latencies among some entries.
+func (p *Pool) median(among uint64) uint64 {
 	var known [MaxPool]uint64
 	n := 0
-	for i := range p.Len() {
-		r := p.at(i)
-		if r[recLat] == unknownLat || !in(uint32(r[recSlot])) {
+	for ; among != 0; among &= among - 1 {
+		lat := p.rec(uint32(bits.TrailingZeros64(among)))[recLat]
+		if lat == unknownLat {
 			continue
 		}
 		at := n
-		for ; at > 0 && known[at-1] > r[recLat]; at-- {
+		for ; at > 0 && known[at-1] > lat; at-- {
 			known[at] = known[at-1]
 		}
-		known[at] = r[recLat]
+		known[at] = lat
 		n++
 	}
 	if n == 0 {
@@ -114,20 +98,20 @@ func (p *Pool) medianOf(in func(slot uint32) bool) uint64 {
 	return known[(n-1)/2]
 }
 
-// extreme walks the order term by term. It serves the rare cases, where positions alone do
-// not settle ties because some latencies are stand-ins.
-func (p *Pool) extreme(median uint64, in func(slot uint32) bool, last bool) int {
-	found := -1
-	for i := range p.Len() {
-		if in(p.slotAt(i)) && (found < 0 || p.precedes(i, found, median) != last) {
-			found = i
+// settle walks the order term by term among some entries, at least one, and returns the
+// first of it or the last.
+func (p *Pool) settle(among, median uint64, last bool) uint32 {
+	found := uint32(bits.TrailingZeros64(among))
+	for among &= among - 1; among != 0; among &= among - 1 {
+		if h := uint32(bits.TrailingZeros64(among)); p.precedes(h, found, median) != last {
+			found = h
 		}
 	}
 	return found
 }
 
-func (p *Pool) precedes(i, j int, median uint64) bool {
-	a, b := p.at(i), p.at(j)
+func (p *Pool) precedes(i, j uint32, median uint64) bool {
+	a, b := p.rec(i), p.rec(j)
 	la, lb := a[recLat], b[recLat]
 	if la == unknownLat {
 		la = median
@@ -135,7 +119,7 @@ func (p *Pool) precedes(i, j int, median uint64) bool {
 	if lb == unknownLat {
 		lb = median
 	}
-	ra, rb := uint32(p.order[i]>>32), uint32(p.order[j]>>32)
+	ra, rb := uint32(a[recRIF]), uint32(b[recRIF])
 	if ka, kb := p.rank(ra, la, p.threshold), p.rank(rb, lb, p.threshold); ka != kb {
 		return ka < kb
 	}

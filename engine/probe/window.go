@@ -23,7 +23,7 @@ type Window struct {
 	age  engine.Duration
 	q    uint64 // quantile in parts per 10,000
 
-	sorted    []uint64 // derived: the RIFs in force, ascending
+	sorted    []uint32 // derived: the RIFs in force, ascending
 	threshold uint32   // derived
 }
 
@@ -33,10 +33,10 @@ const (
 	windowHead
 )
 
-// NewWindow keeps up to max readings younger than age and ranks them at quantile q, in parts
-// per 10,000.
-func NewWindow(max int, age engine.Duration, q uint64) *Window {
-	return &Window{max: max, age: age, q: q, sorted: make([]uint64, 0, max)}
+// Init makes a window of up to max readings younger than age, ranked at quantile q, in parts
+// per 10,000. Bind it before use.
+func (w *Window) Init(max int, age engine.Duration, q uint64) {
+	*w = Window{max: max, age: age, q: q, sorted: make([]uint32, 0, max)}
 }
 
 // Words is the size of the window's state.
@@ -49,7 +49,7 @@ func (w *Window) Bind(words []uint64) {
 	w.rif = words[windowHead+w.max : w.Words()]
 	w.sorted = w.sorted[:0]
 	for i := range min(w.Len(), w.max) {
-		w.sorted = append(w.sorted, w.rif[(int(w.head[windowFirst]%uint64(w.max))+i)%w.max])
+		w.sorted = append(w.sorted, uint32(w.rif[(int(w.head[windowFirst]%uint64(w.max))+i)%w.max]))
 	}
 	slices.Sort(w.sorted)
 	w.rank()
@@ -65,26 +65,68 @@ func (w *Window) Threshold() uint32 { return w.threshold }
 // Add takes a reading's RIF. The oldest leaves a full window.
 func (w *Window) Add(now engine.Instant, rif uint32) {
 	w.shed(now)
-	if w.Len() == w.max {
-		w.drop()
+	v := min(rif, engine.NoThreshold-1)
+	first, n := int(w.head[windowFirst]), w.Len()
+	if n < w.max {
+		to := first + n
+		if to >= w.max {
+			to -= w.max
+		}
+		w.at[to], w.rif[to] = uint64(now), uint64(v)
+		w.head[windowLen]++
+		i := lowerBound(w.sorted, v)
+		w.sorted = w.sorted[:n+1]
+		copy(w.sorted[i+1:], w.sorted[i:n])
+		w.sorted[i] = v
+		w.rank()
+		return
 	}
-	v := uint64(min(rif, engine.NoThreshold-1))
-	to := int(w.head[windowFirst]) + w.Len()
-	if to >= w.max {
-		to -= w.max
+	old := uint32(w.rif[first])
+	w.at[first], w.rif[first] = uint64(now), uint64(v)
+	if first++; first == w.max {
+		first = 0
 	}
-	w.at[to], w.rif[to] = uint64(now), v
-	w.head[windowLen]++
-	i, _ := slices.BinarySearch(w.sorted, v)
-	w.sorted = append(w.sorted, 0)
-	copy(w.sorted[i+1:], w.sorted[i:])
-	w.sorted[i] = v
+	w.head[windowFirst] = uint64(first)
+	w.swap(old, v)
+}
+
+// swap takes one value out of the sorted column and puts another in, moving what lies between.
+func (w *Window) swap(old, v uint32) {
+	if old == v {
+		return
+	}
+	from, to := lowerBound(w.sorted, old), lowerBound(w.sorted, v)
+	if v > old {
+		to--
+		copy(w.sorted[from:to], w.sorted[from+1:to+1])
+	} else {
+		copy(w.sorted[to+1:from+1], w.sorted[to:from])
+	}
+	w.sorted[to] = v
 	w.rank()
 }
 
-// Stale reports whether the oldest reading has reached the age limit.
-func (w *Window) Stale(now engine.Instant) bool {
-	return w.Len() > 0 && uint64(now)-w.at[w.head[windowFirst]] >= uint64(w.age)
+// lowerBound is the number of values below v in an ascending column. Comparisons become
+// arithmetic, because RIFs come in no order that a processor could learn.
+func lowerBound(column []uint32, v uint32) (i int) {
+	for n := len(column); n > 0; {
+		half := (n + 1) >> 1
+		below := 0
+		if column[i+half-1] < v {
+			below = 1
+		}
+		i += half * below
+		n -= half
+	}
+	return i
+}
+
+// Due is the instant at which the oldest reading reaches the age limit.
+func (w *Window) Due() engine.Instant {
+	if w.Len() == 0 {
+		return never
+	}
+	return later(engine.Instant(w.at[w.head[windowFirst]]), w.age)
 }
 
 // Expire forgets the readings that have reached the age limit.
@@ -94,15 +136,16 @@ func (w *Window) Expire(now engine.Instant) {
 }
 
 func (w *Window) shed(now engine.Instant) {
-	for w.Stale(now) {
+	for now >= w.Due() && w.Len() > 0 {
 		w.drop()
 	}
 }
 
 func (w *Window) drop() {
 	first := w.head[windowFirst]
-	i, _ := slices.BinarySearch(w.sorted, w.rif[first])
-	w.sorted = slices.Delete(w.sorted, i, i+1)
+	i, n := lowerBound(w.sorted, uint32(w.rif[first])), len(w.sorted)-1
+	copy(w.sorted[i:n], w.sorted[i+1:])
+	w.sorted = w.sorted[:n]
 	w.at[first], w.rif[first] = 0, 0
 	if first++; first == uint64(w.max) {
 		first = 0
@@ -114,7 +157,7 @@ func (w *Window) drop() {
 func (w *Window) rank() {
 	w.threshold = engine.NoThreshold
 	if k := uint64(len(w.sorted)); k > 0 && w.q < Unit {
-		w.threshold = uint32(w.sorted[max((w.q*k+Unit-1)/Unit, 1)-1])
+		w.threshold = w.sorted[max((w.q*k+Unit-1)/Unit, 1)-1]
 	}
 }
 

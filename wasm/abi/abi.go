@@ -30,6 +30,7 @@ const (
 	FuncCandidates = "lb_candidates"
 	FuncStatus     = "lb_status"
 	FuncDecide     = "lb_decide"
+	FuncDecision   = "lb_decision"
 	FuncReport     = "lb_report"
 	FuncRecord     = "lb_record"
 	FuncForget     = "lb_forget"
@@ -53,7 +54,8 @@ func Exports() []Export {
 		{FuncConfigure, "il", "i", "takes the spec line, so many bytes at the arena, and a salt for the seed, 0 for none; returns a code; lb_text then tells the canonical spec or the reason", false},
 		{FuncCandidates, "li", "i", "takes the instant and so many candidate records at the arena; returns a code; the old set stands on an error", false},
 		{FuncStatus, "lli", "i", "takes the instant, a replica's ID and its status; returns a code", false},
-		{FuncDecide, "lli", "i", "takes the instant, the affinity key, and a count of tried IDs at the arena; returns the candidate's index, with the decision record at the arena, or a code", false},
+		{FuncDecide, "lli", "i", "takes the instant, the affinity key, and a count of tried IDs at the arena; returns the candidate's index, with the decision record where lb_decision says, or a code", false},
+		{FuncDecision, "", "i", "returns the address of the decision record, which holds until the next lb_configure", false},
 		{FuncReport, "llil", "i", "takes the instant, a replica's ID, the outcome and the latency, negative if unknown; returns a code", false},
 		{FuncRecord, "llill", "i", "takes the instant, a replica's ID, its RIF, its latency, negative if unknown, and the instant it was asked; returns an admission, or a code", false},
 		{FuncForget, "ll", "i", "takes the instant and a replica's ID whose probe failed; returns a code", false},
@@ -91,9 +93,8 @@ const (
 	CandidateStatus   = 17 // u8
 )
 
-// Offsets in a decision record.
+// Offsets in a decision record. The first eight bytes are not used: the index names the replica.
 const (
-	DecisionID        = 0  // u64
 	DecisionLatency   = 8  // i64, negative if unknown
 	DecisionAge       = 16 // i64
 	DecisionIndex     = 24 // u32

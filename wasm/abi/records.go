@@ -40,10 +40,9 @@ func GetCandidate(b []byte, c *engine.Candidate) {
 	}
 }
 
-// PutDecision writes a decision record.
+// PutDecision writes a decision record, all but what the index tells.
 func PutDecision(b []byte, d *engine.Decision) {
 	r := (*[DecisionSize]byte)(b)
-	Put64(r[DecisionID:], uint64(d.ID))
 	Put64(r[DecisionLatency:], uint64(d.Latency))
 	Put64(r[DecisionAge:], uint64(d.Age))
 	put32(r[DecisionIndex:], d.Index)
@@ -56,10 +55,9 @@ func PutDecision(b []byte, d *engine.Decision) {
 	r[DecisionRegime], r[DecisionCause] = byte(d.Regime), byte(d.Cause)
 }
 
-// GetDecision reads a decision record.
+// GetDecision reads a decision record; the ID is the caller's to fill in.
 func GetDecision(b []byte, d *engine.Decision) {
 	r := (*[DecisionSize]byte)(b)
-	d.ID = engine.ID(Get64(r[DecisionID:]))
 	d.Latency, d.Age = engine.Duration(Get64(r[DecisionLatency:])), engine.Duration(Get64(r[DecisionAge:]))
 	d.Index, d.Offered = get32(r[DecisionIndex:]), get32(r[DecisionOffered:])
 	d.Cold, d.Hot = get32(r[DecisionCold:]), get32(r[DecisionHot:])

@@ -24,7 +24,6 @@ var (
 	arena   = make([]byte, abi.ArenaMin)
 	text    string
 
-	query   engine.Query
 	tried   [abi.MaxTried]engine.ID
 	ids     = make([]engine.ID, 0, abi.MaxProbes)
 	entries = make([]engine.Entry, 0, abi.MaxEntries)
@@ -109,7 +108,7 @@ func lbStatus(now, id int64, status int32) int32 {
 	return code(machine.SetStatus(engine.Instant(now), engine.ID(id), engine.Status(status)))
 }
 
-// The engine writes its decision straight into the arena: the two layouts are one.
+// The engine's decision is the record that the host reads: the two layouts are one.
 var (
 	_ [abi.DecisionLatency]struct{}   = [unsafe.Offsetof(engine.Decision{}.Latency)]struct{}{}
 	_ [abi.DecisionAge]struct{}       = [unsafe.Offsetof(engine.Decision{}.Age)]struct{}{}
@@ -129,16 +128,35 @@ func lbDecide(now, key int64, n int32) int32 {
 	if machine == nil || uint32(n) > abi.MaxTried {
 		return int32(abi.CodeInternal)
 	}
-	query.Now, query.Key = engine.Instant(now), engine.Key(key)
-	query.Tried = tried[:n]
-	for i := range query.Tried {
-		tried[i] = engine.ID(abi.Get64(arena[8*i:]))
+	if n > 0 {
+		return decideAvoiding(now, key, n)
 	}
-	d := (*engine.Decision)(unsafe.Pointer(unsafe.SliceData(arena)))
-	if err := machine.Decide(&query, d); err != nil {
+	if err := machine.Place(engine.Instant(now), engine.Key(key)); err != nil {
 		return code(err)
 	}
-	return int32(d.Index)
+	return int32(machine.Placed().Index)
+}
+
+func decideAvoiding(now, key int64, n int32) int32 {
+	for i := range n {
+		tried[i] = engine.ID(abi.Get64(arena[8*i:]))
+	}
+	err := machine.Avoid(tried[:n])
+	if err == nil {
+		err = machine.Place(engine.Instant(now), engine.Key(key))
+	}
+	if err != nil {
+		return code(err)
+	}
+	return int32(machine.Placed().Index)
+}
+
+//go:wasmexport lb_decision
+func lbDecision() int32 {
+	if machine == nil {
+		return 0
+	}
+	return int32(uintptr(unsafe.Pointer(machine.Placed())))
 }
 
 //go:wasmexport lb_report

@@ -17,10 +17,14 @@ func Next(state *uint64) uint64 {
 func Below(state *uint64, n uint32) uint32 {
 	m := (Next(state) >> 32) * uint64(n)
 	if uint32(m) < n {
-		floor := -n % n
-		for uint32(m) < floor {
-			m = (Next(state) >> 32) * uint64(n)
-		}
+		m = again(state, m, n)
 	}
 	return uint32(m >> 32)
+}
+
+func again(state *uint64, m uint64, n uint32) uint64 {
+	for floor := -n % n; uint32(m) < floor; {
+		m = (Next(state) >> 32) * uint64(n)
+	}
+	return m
 }

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+// loop drives one machine with readings and queries whose figures cannot be guessed, three
+// readings a query as Prequal's probes bring them, and ends each query a little later.
+type loop struct {
+	m     engine.Machine
+	cs    []engine.Candidate
+	now   engine.Instant
+	seed  uint64
+	q     engine.Query
+	d     engine.Decision
+	open  []engine.ID
+	keeps bool
+	err   error
+	times []time.Duration
+}
+
+const (
+	runsPerRound = 100
+	openQueries  = 64
+)
+
+func newLoop(m engine.Machine, n int) (*loop, error) {
+	l := &loop{m: m, seed: 1}
+	for i := range n {
+		l.cs = append(l.cs, engine.Candidate{ID: engine.IDOf(fmt.Sprintf("replica-%04d", i)), Weight: engine.Weight(i%4 + 1)})
+	}
+	if err := m.SetCandidates(0, l.cs); err != nil {
+		return nil, err
+	}
+	a, err := m.Record(0, l.cs[0].ID, engine.Reading{RIF: 1, Latency: engine.Millisecond})
+	l.keeps = err == nil && a != engine.NotKept
+	for range 2000 {
+		l.reading()
+		l.query()
+	}
+	return l, l.err
+}
+
+func (l *loop) note(err error) {
+	if err != nil && l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *loop) reading() {
+	l.seed = l.seed*6364136223846793005 + 1442695040888963407
+	x := l.seed ^ l.seed>>31
+	_, err := l.m.Record(l.now, l.cs[(x>>8)%uint64(len(l.cs))].ID, engine.Reading{
+		RIF: uint32(x >> 59), Latency: engine.Duration(x>>36&0xffffff) + engine.Millisecond, Asked: l.now,
+	})
+	l.note(err)
+}
+
+func (l *loop) query() {
+	l.now += fleetStep
+	l.q.Now = l.now
+	l.note(l.m.Decide(&l.q, &l.d))
+}
+
+// finish ends the oldest open query, so that in-flight counts differ and stay bounded.
+func (l *loop) finish() {
+	l.open = append(l.open, l.d.ID)
+	if len(l.open) > openQueries {
+		l.note(l.m.Report(l.now, engine.Report{ID: l.open[0], Latency: engine.Millisecond}))
+		l.open = append(l.open[:0], l.open[1:]...)
+	}
+}
+
+// decisions times short runs of calls: four queries after the twelve readings that they are
+// due. All of these return nanoseconds a call at the lower quartile, the timer's share off.
+func (l *loop) decisions() float64 { return l.runs(l.query, func() {}) }
+
+// readings times runs of four readings, and others the same runs of anything else.
+func (l *loop) readings() float64 { return l.others(l.reading) }
+
+func (l *loop) others(f func()) float64 { return l.runs(f, l.query) }
+
+func (l *loop) runs(f, after func()) float64 {
+	const run = 4
+	l.times = l.times[:0]
+	for range runsPerRound {
+		if l.keeps {
+			for range 3 * run {
+				l.reading()
+			}
+		}
+		start := time.Now()
+		for range run {
+			f()
+		}
+		l.times = append(l.times, time.Since(start))
+		for range run {
+			after()
+			l.finish()
+		}
+	}
+	return (quartile(l.times) - timer()) / run
+}
+
+func quartile(v []time.Duration) float64 {
+	slices.Sort(v)
+	return float64(v[len(v)/4])
+}
+
+// timer is what two readings of the clock cost.
+func timer() float64 {
+	var v [200]time.Duration
+	for i := range v {
+		start := time.Now()
+		v[i] = time.Since(start)
+	}
+	return quartile(v[:])
+}
