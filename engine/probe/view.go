@@ -37,7 +37,7 @@ func (p *Pool) Valid(now engine.Instant) bool {
 	for h := range uint32(p.max) {
 		r := p.rec(h)
 		if used>>h&1 == 0 {
-			if *r != [recWords]uint64{} {
+			if r[recSlot] != 0 { // the rest of it may be what an entry left behind
 				return false
 			}
 			continue

@@ -4,6 +4,7 @@ package guestbuild
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +14,20 @@ import (
 // enter the bytes, without -trimpath its place.
 var Flags = []string{"-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid="}
 
-// Build compiles the package in dir, a folder of the module at root, and returns the bytes.
+// Build compiles a package of the module at root and returns the bytes. It reads the sources
+// of the guest itself, so that a cached test result does not outlive them.
 func Build(root, pkg string) ([]byte, error) {
+	for _, dir := range []string{"engine", "wasm"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && filepath.Ext(path) == ".go" {
+				_, err = os.ReadFile(path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	tmp, err := os.MkdirTemp("", "guest")
 	if err != nil {
 		return nil, err
