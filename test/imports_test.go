@@ -43,7 +43,7 @@ var importTable = []rule{
 	{pkg: "engine", ours: []string{"engine/internal/..."}, std: pure},
 	{pkg: "engine/probe", ours: []string{"engine", "engine/internal/..."}, std: pure},
 	{pkg: "engine/policy", ours: []string{"engine", "engine/probe", "engine/internal/..."}, std: pure},
-	{pkg: "engine/enginetest", ours: []string{"engine"}},
+	{pkg: "engine/enginetest", ours: []string{"engine"}, foreign: []string{"github.com/stretchr/testify", "pgregory.net/rapid"}},
 
 	{pkg: "wasm/abi", ours: []string{"engine"}, std: with(pure, "encoding/binary")},
 	{pkg: "wasm/guest", ours: []string{"engine", "wasm/abi"}, std: with(pure, "unsafe")},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -47,6 +48,9 @@ One proxy would see every query in flight and make any rule look good; real flee
 			}
 			fmt.Fprint(progress, s.Describe())
 			results, err := demo.Run(cmd.Context(), s, demo.NewDisplay(progress))
+			if cmd.Context().Err() != nil {
+				return errors.New("interrupted before the comparison was complete")
+			}
 			if err != nil {
 				return err
 			}

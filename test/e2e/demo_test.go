@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +76,13 @@ func TestDemo(t *testing.T) {
 	}
 	require.Less(t, p99["prequal"], p99["round_robin"], doc.Verdict)
 	require.Less(t, p99["prequal"], p99["random"], doc.Verdict)
+}
+
+// TestDemoCanBeInterrupted ends a run in its first seconds: one line, exit 1, no table made from half the rounds.
+func TestDemoCanBeInterrupted(t *testing.T) {
+	p := start(t, "demo")
+	p.find(&p.stdout, `interleaved`)
+	require.Equal(t, 1, p.stop(syscall.SIGINT))
+	require.Equal(t, "wasmhost: interrupted before the comparison was complete\n", p.text(&p.stderr))
+	require.NotContains(t, p.text(&p.stdout), "p99.9")
 }
