@@ -163,6 +163,7 @@ func TestBrowser(t *testing.T) {
 	run("paused numbers are the engine's", func(t *testing.T, p *tab) { testNumbers(t, p, s) })
 	run("provoked", func(t *testing.T, p *tab) { testProvoked(t, p) })
 	run("reconnects", func(t *testing.T, p *tab) { testReconnect(t, p, s) })
+	run("phone", func(t *testing.T, p *tab) { testPhone(t, p, srv) })
 	run("reduced motion", func(t *testing.T, p *tab) { testStill(t, p, srv) })
 }
 
@@ -333,6 +334,21 @@ func testReconnect(t *testing.T, p *tab, s *Server) {
 	s.rooms.mu.Unlock()
 	p.wait(fmt.Sprintf("__show.stats.reconnects > %d && __show.stats.frames > %d", was.Retries, was.Frames+10))
 	p.wait("document.getElementById('curtain').hidden")
+}
+
+// On a phone nothing is wider than the screen, and less flies.
+func testPhone(t *testing.T, p *tab, srv *httptest.Server) {
+	size := func(w, h int64) {
+		_, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: w, Height: h, DeviceScaleFactor: 2, Mobile: true})
+		require.NoError(t, err)
+	}
+	size(390, 844)
+	defer size(0, 0)
+	p.visit(srv.URL + "/?clients=8&replicas=24&room=phone")
+	assert.LessOrEqual(t, eval[int](p, "document.documentElement.scrollWidth"), 390)
+	assert.Equal(t, 300, p.stats().Cap)
+	assert.LessOrEqual(t, eval[float64](p, "__show.stats.dpr"), 1.5)
 }
 
 // Who asks for no motion gets none, and every number all the same.

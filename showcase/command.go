@@ -61,18 +61,6 @@ func (st *stage) apply(c Command) (string, error) {
 	case "speed":
 		s.Speed = share(c.Value, minSpeed, maxSpeed)
 		return "speed " + decimal(s.Speed), nil
-	case "quantile":
-		return st.retune(func(s *Setup) { s.Quantile = share(c.Value, 0, unit) }, "hot above the %s quantile", func() string { return decimal(s.Quantile) })
-	case "probe":
-		return st.retune(func(s *Setup) { s.Probe = share(c.Value, minProbe, maxProbe) }, "%s probes per query", func() string { return decimal(s.Probe) })
-	case "policy":
-		switch c.World {
-		case "a":
-			return st.retune(func(s *Setup) { s.A = c.Spec }, "A is %s", func() string { return s.A })
-		case "b":
-			return st.retune(func(s *Setup) { s.B = c.Spec }, "B is %s", func() string { return s.B })
-		}
-		return "", errors.New("policy: world must be a or b")
 	case "kill", "drain", "restore":
 		if c.Replica < 0 || c.Replica >= s.Replicas {
 			return "", fmt.Errorf("%s: there is no replica %d", c.Cmd, c.Replica)
@@ -109,34 +97,6 @@ func (st *stage) each(f func(*sim.World)) {
 	for _, w := range st.worlds {
 		f(w)
 	}
-}
-
-// retune changes the setup and gives new machines to the worlds whose spec it changes. If one
-// refuses, both keep theirs.
-func (st *stage) retune(change func(*Setup), format string, arg func() string) (string, error) {
-	old := st.setup
-	oldA, oldB, err := old.Specs()
-	if err != nil {
-		return "", err
-	}
-	next := old
-	change(&next)
-	a, b, err := next.Specs()
-	if err != nil {
-		return "", err
-	}
-	if a != oldA {
-		if err := st.worlds[0].SetSpec(a); err != nil {
-			return "", err
-		}
-	}
-	if b != oldB {
-		if err := st.worlds[1].SetSpec(b); err != nil {
-			return "", errors.Join(err, st.worlds[0].SetSpec(oldA))
-		}
-	}
-	st.setup, st.held = next, nil
-	return fmt.Sprintf(format, arg()), nil
 }
 
 // hold keeps the focused client's next decision of a regime on show; "now" keeps the present

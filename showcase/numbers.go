@@ -1,6 +1,7 @@
 package showcase
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -34,7 +35,7 @@ func fillNumbers(v *pages.View, a, b sim.Summary) {
 		number("decisions, "+r.String(), func(s sim.Summary) uint64 { return s.Totals.ByRegime[r] })
 	}
 	number("probes sent", func(s sim.Summary) uint64 { return s.Totals.ProbesSent })
-	row("traffic sum", func(s sim.Summary) string { return strconv.FormatUint(s.Traffic, 16) })
+	row("traffic sum", func(s sim.Summary) string { return fmt.Sprintf("%08x", uint32(s.Traffic)) })
 
 	wa, wb := worldOf(a), worldOf(b)
 	v.Verdict = Compare(&wa, &wb, a.Spec, b.Spec)

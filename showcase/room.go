@@ -2,6 +2,7 @@ package showcase
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,6 +34,7 @@ type Room struct {
 	seq     uint32
 	last    *Frame
 	pace    paceMeter
+	tuner   retuner
 	left    time.Time // when the last viewer left
 }
 
@@ -214,28 +216,41 @@ type applied struct {
 // obey carries out a viewer's command and answers it.
 func (r *Room) obey(v *viewer, c Command) bool {
 	return r.call(func() {
-		answer := applied{Type: "applied", ID: c.ID}
 		if c.Cmd == "hidden" {
 			v.hidden = c.On
 			v.box.offer(nil)
-			defer func() {
-				if !v.hidden {
-					r.show(v)
-				}
-			}()
-		} else if r.viewers[0] != v {
-			answer.Error = "someone else holds the controls of this room; open a room of your own"
-		} else if text, err := r.control(c); err != nil {
-			answer.Error = err.Error()
-		} else {
-			r.tell(encode(r.stage.state(r.paused, len(r.viewers))))
-			if text != "" {
-				at := fmt.Sprintf("%.1f s", float64(r.stage.now)/float64(sim.Second))
-				r.tell(encode(map[string]string{"type": "log", "at": at, "text": text}))
+			r.answer(v, c.ID, "", nil)
+			if !v.hidden {
+				r.show(v)
 			}
+			return
 		}
-		v.box.put(message{data: encode(answer)})
+		if r.viewers[0] != v {
+			r.answer(v, c.ID, "", errors.New("someone else holds the controls of this room; open a room of your own"))
+			return
+		}
+		if wished, err := r.wishFor(v, c); err != nil {
+			r.answer(v, c.ID, "", err)
+		} else if !wished {
+			text, err := r.control(c)
+			r.answer(v, c.ID, text, err)
+		}
 	})
+}
+
+// answer tells a viewer what became of its command, and everyone what it changed.
+func (r *Room) answer(v *viewer, id int, text string, err error) {
+	a := applied{Type: "applied", ID: id}
+	if err != nil {
+		a.Error = err.Error()
+	} else {
+		r.tell(encode(r.stage.state(r.paused, len(r.viewers))))
+		if text != "" {
+			at := fmt.Sprintf("%.1f s", float64(r.stage.now)/float64(sim.Second))
+			r.tell(encode(map[string]string{"type": "log", "at": at, "text": text}))
+		}
+	}
+	v.box.put(message{data: encode(a)})
 }
 
 // control carries out a command of the one who holds the controls.

@@ -58,7 +58,7 @@ func TestPageWithoutScript(t *testing.T) {
 		"<tr><th scope=\"row\">queries</th><td>" + grouped(runs[0].Totals.Arrivals) + "</td><td>" + grouped(runs[1].Totals.Arrivals) + "</td></tr>",
 		"<tr><th scope=\"row\">99th percentile</th><td>" + millis(runs[0].P99) + "</td><td>" + millis(runs[1].P99) + "</td></tr>",
 		"<tr><th scope=\"row\">decisions, cold</th><td>" + grouped(runs[0].Totals.ByRegime[1]) + "</td><td>0</td></tr>",
-		`<form id="controls" method="get" action="/"`, `name="seed" value="5"`, `<option value="random" selected>Random</option>`,
+		`<form id="controls" method="get" action="/"`, `name="seed" value="5"`, `form="controls" name="load" min="0.3" max="2"`, `<option value="random" selected>Random</option>`,
 	} {
 		assert.Contains(t, body, want)
 	}
@@ -214,6 +214,7 @@ func TestWindowHoldsBackFrames(t *testing.T) {
 		}
 		if data != nil {
 			binaries++
+			require.LessOrEqual(t, binaries, ackWindow)
 		}
 	}
 	assert.Equal(t, ackWindow, binaries)
@@ -236,6 +237,33 @@ func TestRoles(t *testing.T) {
 	require.NoError(t, first.c.Close(websocket.StatusNormalClosure, ""))
 	for !second.until("role")["controls"].(bool) {
 	}
+}
+
+// Wishes that come while machines are being made add up, and each is answered.
+func TestPoliciesChangeWhileTheStageRuns(t *testing.T) {
+	s, srv := serveTest(t, Config{})
+	p := dial(t, srv, "clients=4&replicas=10&room=p")
+	p.until("role")
+	p.send(`{"id":1,"cmd":"quantile","value":0.5}`)
+	p.send(`{"id":2,"cmd":"policy","world":"b","spec":"random"}`)
+	p.send(`{"id":3,"cmd":"probe","value":2}`)
+	p.send(`{"id":4,"cmd":"restart"}`)
+	p.send(`{"id":5,"cmd":"policy","world":"a","spec":"fastest"}`)
+	answered := map[float64]any{}
+	for len(answered) < 5 {
+		a := p.until("applied")
+		answered[a["id"].(float64)] = a["error"]
+	}
+	assert.Contains(t, answered[5], "fastest")
+	delete(answered, 5)
+	assert.Equal(t, map[float64]any{1: nil, 2: nil, 3: nil, 4: nil}, answered)
+	room, key, err := s.rooms.join(parse(t, "clients=4&replicas=10&room=p"))
+	require.NoError(t, err)
+	defer s.rooms.leave(key, room)
+	require.True(t, room.call(func() {
+		assert.Equal(t, [2]string{"prequal seed=7 quantile=0.5 probe_rate=2", "random seed=7"}, room.stage.specs())
+		assert.Equal(t, "b=random&q=0.5&probe=2&replicas=10&clients=4&room=p", room.stage.setup.Query())
+	}))
 }
 
 func TestHiddenViewerGetsNothing(t *testing.T) {

@@ -65,6 +65,8 @@ func ParseSetup(q url.Values) (Setup, error) {
 		}
 		s.Scenario, s.Load, s.Noisy = sc.Name, sc.Load, sc.Noisy
 	}
+	// The form carries the scenario that its knobs were set for: those of another do not apply.
+	kept := q.Get("was") == "" || q.Get("was") == s.Scenario
 	s.A, s.B = cmp.Or(q.Get("a"), s.A), cmp.Or(q.Get("b"), s.B)
 	s.Room = q.Get("room")
 	if len(s.Room) > maxRoom {
@@ -90,11 +92,13 @@ func ParseSetup(q url.Values) (Setup, error) {
 			*to = v / unit
 		}
 	}
-	parts("load", &s.Load, minLoad, maxLoad)
+	if kept {
+		parts("load", &s.Load, minLoad, maxLoad)
+		whole("noisy", &s.Noisy, 0, maxNoisy)
+	}
 	parts("q", &s.Quantile, 0, unit)
 	parts("probe", &s.Probe, minProbe, maxProbe)
 	parts("speed", &s.Speed, minSpeed, maxSpeed)
-	whole("noisy", &s.Noisy, 0, maxNoisy)
 	whole("t", &s.Start, 0, maxStart)
 	whole("replicas", &s.Replicas, minReplicas, maxReplicas)
 	whole("clients", &s.Clients, minClients, maxClients)

@@ -66,6 +66,12 @@ func TestLinkIsClamped(t *testing.T) {
 	}
 }
 
+func TestKnobsOfAnotherSceneDoNotApply(t *testing.T) {
+	assert.Equal(t, parse(t, "s=calm&q=0.5"), parse(t, "s=calm&was=neighbours&load=1.1&noisy=4&q=0.5"))
+	s := parse(t, "s=calm&was=calm&load=1.1&noisy=4")
+	assert.Equal(t, []int{11_000, 4}, []int{s.Load, s.Noisy})
+}
+
 func TestKnobsReachTheSpec(t *testing.T) {
 	s := parse(t, "a=prequal pool=8 quantile=0.9&b=least_loaded&seed=11&q=0.25&probe=1.5")
 	a, b, err := s.Specs()

@@ -15,19 +15,38 @@ type client struct {
 	machine engine.Machine
 }
 
-// SetSpec gives every client a new machine with another policy. Queries in flight end where
-// they are, and report to no one: their machine is gone. On an error nothing changes.
+// SetSpec gives every client a new machine with another policy. On an error nothing changes.
 func (w *World) SetSpec(spec string) error {
+	ms, err := w.Prepare(spec)
+	if err != nil {
+		return err
+	}
+	return w.Adopt(spec, ms)
+}
+
+// Prepare makes the machines of every client for a policy. It may be called while the world
+// runs elsewhere: making WebAssembly instances takes a while.
+func (w *World) Prepare(spec string) ([]engine.Machine, error) {
 	machines := make([]engine.Machine, 0, len(w.clients))
 	for i := range w.clients {
 		salts := newStream(w.sc.Seed, streamMachines, uint64(i))
 		m, err := w.maker.Machine(spec, salts.next())
-		if err == nil {
-			machines = append(machines, m)
-			err = m.SetCandidates(engine.Instant(w.now), w.candidates())
-		}
 		if err != nil {
-			w.discard(machines)
+			w.Discard(machines)
+			return nil, err
+		}
+		machines = append(machines, m)
+	}
+	return machines, nil
+}
+
+// Adopt puts prepared machines in place. Queries in flight end where they are, and report to no
+// one: their machine is gone. On an error nothing changes, and the machines are given back.
+func (w *World) Adopt(spec string, machines []engine.Machine) error {
+	cs := w.candidates()
+	for _, m := range machines {
+		if err := m.SetCandidates(engine.Instant(w.now), cs); err != nil {
+			w.Discard(machines)
 			return err
 		}
 	}
@@ -38,14 +57,15 @@ func (w *World) SetSpec(spec string) error {
 		}
 		w.clients[i].machine = machines[i]
 	}
-	w.discard(old)
+	w.Discard(old)
 	w.spec = spec
 	w.generation++
 	w.Explained = Explained{}
 	return nil
 }
 
-func (w *World) discard(ms []engine.Machine) {
+// Discard gives back machines that are not used.
+func (w *World) Discard(ms []engine.Machine) {
 	if w.maker.Discard != nil && len(ms) > 0 {
 		w.maker.Discard(ms)
 	}
@@ -55,7 +75,7 @@ func (w *World) discard(ms []engine.Machine) {
 func (w *World) Close() {
 	for i := range w.clients {
 		if m := w.clients[i].machine; m != nil {
-			w.discard([]engine.Machine{m})
+			w.Discard([]engine.Machine{m})
 			w.clients[i].machine = nil
 		}
 	}

@@ -81,7 +81,7 @@ const wire = connect(() => query, {
     const step = performance.now() - shownAt.step > 500;
     if (!governor.still || step || f.paused) {
       shownAt.step = performance.now();
-      stage.take(f, !governor.still);
+      stage.take(f, !governor.still && onScreen);
     }
     if (f.paused || f.decision.held) show(f); // a paused or held decision is shown at once
   },
@@ -209,7 +209,10 @@ $('stage').addEventListener('pointermove', (e) => { stage.cursor = stage.replica
 $('stage').addEventListener('pointerdown', (e) => { stage.cursor = stage.replicaAt(e.offsetX); stage.dirty = true; tip(); });
 $('stage').addEventListener('pointerleave', () => { stage.cursor = -1; stage.dirty = true; tip(); });
 
-new IntersectionObserver((es) => { onScreen = es[0].isIntersecting; }).observe($('stage'));
+new IntersectionObserver((es) => {
+  onScreen = es[0].isIntersecting;
+  stage.particles.clear(); // what flew while no one looked is gone
+}).observe($('stage'));
 
 let lastDraw = performance.now();
 function loop(now) {

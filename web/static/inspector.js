@@ -12,7 +12,7 @@ const ROWS = 16;
 
 export const ms = (tenths) => {
   if (tenths === NONE) return 'unknown';
-  return tenths < 100 ? `${(tenths / 10).toFixed(1)} ms` : `${Math.round(tenths / 10)} ms`;
+  return tenths < 100 ? `${(tenths / 10).toFixed(1)} ms` : `${Math.floor(tenths / 10)} ms`;
 };
 
 // verdict puts a row's fate into words.
