@@ -58,7 +58,12 @@ func command() *cobra.Command {
 			"  showcase --engine native                  decide without WebAssembly\n\n" +
 			"A link holds a whole scene:\n" +
 			"  http://127.0.0.1:8080/?a=prequal&b=random&load=1.2&noisy=6&q=0.5&seed=11",
-		Args:          cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("there is no command %q; see showcase --help", args[0])}
+			}
+			return nil
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return run(c, o) },
