@@ -43,7 +43,6 @@ var importTable = []rule{
 	{pkg: "engine", ours: []string{"engine/internal/..."}, std: pure},
 	{pkg: "engine/probe", ours: []string{"engine", "engine/internal/..."}, std: pure},
 	{pkg: "engine/policy", ours: []string{"engine", "engine/probe", "engine/internal/..."}, std: pure},
-	{pkg: "engine/enginetest", ours: []string{"engine"}, foreign: []string{"github.com/stretchr/testify", "pgregory.net/rapid"}},
 
 	{pkg: "wasm/abi", ours: []string{"engine"}, std: with(pure, "encoding/binary")},
 	{pkg: "wasm/guest", ours: []string{"engine", "wasm/abi"}, std: with(pure, "unsafe")},
@@ -51,6 +50,7 @@ var importTable = []rule{
 	{pkg: "wasm/dist"},
 
 	{pkg: "host", ours: []string{"engine", "wasm/abi", "wasm/dist"}, foreign: []string{wazero}, noStd: []string{"net"}},
+	{pkg: "host/trace", ours: []string{"engine", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
 
@@ -68,8 +68,8 @@ var importTable = []rule{
 // package of ours except commands, and all of the standard library: they are not part of what anybody links.
 var testForeign = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
 
-// mayImportTesting are the conformance kits: packages for use in other people's tests.
-var mayImportTesting = []string{"engine/enginetest", "host/hosttest"}
+// mayImportTesting are packages whose work is measuring or testing for others; nothing else that ships may.
+var mayImportTesting = []string{"cmd/wasmhost/internal/bench"}
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
 
