@@ -1,0 +1,186 @@
+// Package replay plays a trace on the native engine, on a guest, or on both in step.
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/trace"
+)
+
+// Options say how to play.
+type Options struct {
+	File    string    // name of the trace in errors
+	Engine  string    // wasm, native or both
+	Spec    string    // in place of the trace's own, unless empty
+	Module  []byte    // in place of the built-in module, unless nil
+	Explain int       // placement to explain in words, or negative for none
+	Cache   string    // folder for compiled code, or empty
+	Expect  io.Reader // lines that the output must equal, unless nil
+}
+
+// DifferError is the first place where two answers differ.
+type DifferError struct {
+	Where       string
+	Left, Right string // who says what
+}
+
+func (e *DifferError) Error() string { return e.Where + ": " + e.Left + ", but " + e.Right }
+
+// Run plays the trace and writes one line for each decide and probes.
+func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	ops, err := trace.Read(o.File, in)
+	if err != nil {
+		return err
+	}
+	spec := ops[0].Spec
+	if o.Spec != "" {
+		spec = o.Spec
+	}
+	players, closeAll, err := start(ctx, o, spec, ops[0].Salt)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	w := bufio.NewWriter(out)
+	defer w.Flush()
+	var expect *bufio.Scanner
+	if o.Expect != nil {
+		expect = bufio.NewScanner(o.Expect)
+		expect.Buffer(nil, trace.MaxLine)
+	}
+	placement := 0
+	for i := range ops[1:] {
+		op := &ops[i+1]
+		explain := op.Op == trace.OpDecide && placement == o.Explain
+		if op.Op == trace.OpDecide {
+			placement++
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		line, err := step(players, op, o, w, explain)
+		if err != nil {
+			return err
+		}
+		if line == nil {
+			continue
+		}
+		if err := compare(expect, line, o.File, op.Line); err != nil {
+			return err
+		}
+		if o.Explain < 0 {
+			if _, err := w.Write(append(line, '\n')); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Explain >= placement {
+		return fmt.Errorf("no placement %d to explain: %s has %d, counted from 0", o.Explain, o.File, placement)
+	}
+	if expect != nil && expect.Scan() {
+		return &DifferError{o.File, "the trace has ended", "the expected output goes on with " + expect.Text()}
+	}
+	return w.Flush()
+}
+
+type player struct {
+	*trace.Player
+	name string
+	m    engine.Machine
+}
+
+func start(ctx context.Context, o Options, spec string, salt uint64) (players []player, closeAll func(), err error) {
+	closeAll = func() {}
+	if o.Engine == "native" || o.Engine == "both" {
+		p, err := policy.Parse(spec)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		m := engine.New(p, engine.Config{Salt: salt})
+		players = append(players, player{trace.NewPlayer(o.File, m), "native", m})
+	}
+	if o.Engine == "native" {
+		return players, closeAll, nil
+	}
+	var opts []host.RuntimeOption
+	if o.Cache != "" {
+		opts = append(opts, host.WithCacheDir(o.Cache))
+	}
+	r, err := host.NewRuntime(ctx, opts...)
+	if err != nil {
+		return nil, closeAll, err
+	}
+	closeAll = func() { _ = r.Close(context.WithoutCancel(ctx)) }
+	load := r.LoadEngine
+	if o.Module != nil {
+		load = func(ctx context.Context) (*host.Module, error) { return r.Load(ctx, o.Module) }
+	}
+	m, err := load(ctx)
+	if err != nil {
+		return nil, closeAll, err
+	}
+	guest, err := m.Instantiate(ctx, spec, salt)
+	if err != nil {
+		return nil, closeAll, err
+	}
+	return append(players, player{trace.NewPlayer(o.File, guest), "wasm", guest}), closeAll, nil
+}
+
+// step plays one line on every player and returns the one answer they have, or nil.
+func step(players []player, op *trace.Op, o Options, w io.Writer, explain bool) (line []byte, err error) {
+	for i, p := range players {
+		var before []engine.Entry
+		if explain && i == 0 {
+			if before, err = p.m.Entries(engine.Instant(*op.At), nil); err != nil {
+				return nil, err
+			}
+		}
+		r, err := p.Play(op)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			continue
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && !bytes.Equal(text, line) {
+			return nil, &DifferError{fmt.Sprintf("%s:%d", o.File, op.Line), players[0].name + " says " + string(line), p.name + " says " + string(text)}
+		}
+		line = text
+		if explain && i == 0 {
+			if err := explainTo(w, p.Player, r, before); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return line, nil
+}
+
+func compare(expect *bufio.Scanner, line []byte, file string, at int) error {
+	if expect == nil {
+		return nil
+	}
+	for expect.Scan() {
+		if text := bytes.TrimSpace(expect.Bytes()); len(text) > 0 {
+			if bytes.Equal(text, line) {
+				return nil
+			}
+			return &DifferError{fmt.Sprintf("%s:%d", file, at), "expected " + string(text), "got " + string(line)}
+		}
+	}
+	if err := expect.Err(); err != nil {
+		return err
+	}
+	return &DifferError{fmt.Sprintf("%s:%d", file, at), "the expected output has ended", "got " + string(line)}
+}

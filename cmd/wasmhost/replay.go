@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/replay"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/trace"
+)
+
+func newReplayCmd() *cobra.Command {
+	var module, expect string
+	o := replay.Options{Explain: -1}
+	cmd := &cobra.Command{
+		Use:   "replay TRACE",
+		Short: "Play a recorded trace and print every decision",
+		Long: `replay makes the calls of a trace on a fresh policy and prints one JSON line for each decide and probes line.
+TRACE is a file of JSON lines, or - for standard input. With --engine both, the native engine and the module
+play in step, and the first difference ends the run with exit code 1.`,
+		Example: `  wasmhost replay trace.jsonl
+  wasmhost replay --engine both trace.jsonl
+  wasmhost replay --expect golden.jsonl trace.jsonl
+  wasmhost replay --spec 'prequal seed=7 quantile=0.5' --explain 12 trace.jsonl`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch o.Engine {
+			case "wasm", "native", "both":
+			default:
+				return badInput("--engine %s: want wasm, native or both", o.Engine)
+			}
+			if cmd.Flags().Changed("explain") && o.Explain < 0 {
+				return badInput("--explain %d: placements are counted from 0", o.Explain)
+			}
+			in, err := open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			if expect != "" {
+				f, err := os.Open(expect)
+				if err != nil {
+					return badInput("--expect: %w", err)
+				}
+				defer f.Close()
+				o.Expect = f
+			}
+			if o.Module, err = readModule(module); err != nil {
+				return err
+			}
+			o.File, o.Cache = args[0], cacheDir()
+			err = replay.Run(cmd.Context(), in, cmd.OutOrStdout(), o)
+			var line *trace.LineError
+			if errors.As(err, &line) || errors.Is(err, host.ErrModule) {
+				return badInput("%w", err)
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Engine, "engine", "wasm", "wasm, native, or both in step")
+	f.StringVar(&o.Spec, "spec", "", "policy and settings in place of the trace's own")
+	f.StringVar(&module, "module", "", "file of a module to run instead of the one inside")
+	f.StringVar(&expect, "expect", "", "file that the output must equal, line by line")
+	f.IntVar(&o.Explain, "explain", -1, "say in words why placement `N` fell as it did, instead of the output")
+	return cmd
+}
+
+func open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, badInput("%w", err)
+	}
+	return f, nil
+}

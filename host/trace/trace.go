@@ -1,0 +1,178 @@
+// Package trace reads and writes what a machine was asked and what it answered, as JSON
+// lines, and plays a trace on any machine. Instants are integer nanoseconds on the recorder's
+// clock; endpoints go by name.
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+// Op is one line of a trace. Which fields it may have depends on Op.
+type Op struct {
+	Op        string     `json:"op"`
+	Spec      string     `json:"spec,omitempty"`
+	Salt      uint64     `json:"salt,omitempty"`
+	At        *int64     `json:"at,omitempty"`
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	Endpoint  string     `json:"endpoint,omitempty"`
+	Status    string     `json:"status,omitempty"`
+	RIF       *uint32    `json:"rif,omitempty"`
+	LatencyNS *int64     `json:"latency_ns,omitempty"` // absent: unknown
+	Asked     *int64     `json:"asked,omitempty"`      // absent: at
+	Key       string     `json:"key,omitempty"`
+	Tried     []string   `json:"tried,omitempty"`
+	Placement *int       `json:"placement,omitempty"` // of a done: the decide line, counted from 0
+	Outcome   string     `json:"outcome,omitempty"`
+	Line      int        `json:"-"`
+}
+
+// Endpoint is a replica in an endpoints line.
+type Endpoint struct {
+	Name     string `json:"name"`
+	Weight   uint32 `json:"weight,omitempty"`
+	Priority uint8  `json:"priority,omitempty"`
+	Locality string `json:"locality,omitempty"`
+	Status   string `json:"status,omitempty"`
+}
+
+// The operations of a trace.
+const (
+	OpSpec      = "spec"
+	OpEndpoints = "endpoints"
+	OpStatus    = "status"
+	OpReading   = "reading"
+	OpForget    = "forget"
+	OpDecide    = "decide"
+	OpDone      = "done"
+	OpProbes    = "probes"
+)
+
+// MaxLine bounds a line of a trace.
+const MaxLine = 1 << 22
+
+// LineError says where a trace is wrong.
+type LineError struct {
+	File   string
+	Line   int
+	Reason string
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
+
+// Read parses a whole trace. The first line that is not right stops it with a [LineError]
+// under the given name of the file. Blank lines and lines that start with # are passed over.
+func Read(file string, r io.Reader) ([]Op, error) {
+	var ops []Op
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 1<<16), MaxLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		text := bytes.TrimSpace(lines.Bytes())
+		if len(text) == 0 || text[0] == '#' {
+			continue
+		}
+		op, err := parse(text)
+		if err == nil {
+			err = op.check(len(ops) == 0)
+		}
+		if err != nil {
+			return nil, &LineError{file, n, err.Error()}
+		}
+		op.Line = n
+		ops = append(ops, op)
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, &LineError{file, n + 1, fmt.Sprintf("longer than %d bytes", MaxLine)}
+	} else if err != nil {
+		return nil, err
+	}
+	if len(ops) == 0 {
+		return nil, &LineError{file, n + 1, "empty; a trace starts with a spec line"}
+	}
+	return ops, nil
+}
+
+func parse(text []byte) (op Op, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&op); err != nil {
+		return op, fmt.Errorf("not a trace line: %w", err)
+	}
+	if d.More() {
+		return op, errors.New("more than one JSON value")
+	}
+	return op, nil
+}
+
+// check tells whether an operation has what it needs.
+func (o *Op) check(first bool) error {
+	if first != (o.Op == OpSpec) {
+		if first {
+			return errors.New(`the first line must be {"op":"spec","spec":"..."}`)
+		}
+		return errors.New("a second spec line")
+	}
+	if o.Op != OpSpec && o.At == nil {
+		return fmt.Errorf("%q without at", o.Op)
+	}
+	missing := func(name string) error { return fmt.Errorf("%s without %s", o.Op, name) }
+	switch o.Op {
+	case OpSpec:
+		if o.Spec == "" {
+			return missing("spec")
+		}
+	case OpEndpoints:
+		for _, ep := range o.Endpoints {
+			if ep.Name == "" {
+				return errors.New("an endpoint without a name")
+			}
+			if _, ok := engine.ParseStatus(ep.Status); !ok {
+				return fmt.Errorf("endpoint %q: no status %q; want ready, draining or unavailable", ep.Name, ep.Status)
+			}
+		}
+	case OpStatus:
+		if o.Endpoint == "" {
+			return missing("endpoint")
+		}
+		if _, ok := engine.ParseStatus(o.Status); !ok {
+			return fmt.Errorf("no status %q; want ready, draining or unavailable", o.Status)
+		}
+	case OpReading:
+		if o.Endpoint == "" {
+			return missing("endpoint")
+		}
+		if o.RIF == nil {
+			return missing("rif")
+		}
+		if o.LatencyNS != nil && *o.LatencyNS < 0 {
+			return errors.New("latency_ns below 0; leave it out where it is unknown")
+		}
+	case OpForget:
+		if o.Endpoint == "" {
+			return missing("endpoint")
+		}
+	case OpDone:
+		if o.Placement == nil {
+			return missing("placement")
+		}
+		if _, ok := engine.ParseOutcome(o.Outcome); !ok {
+			return fmt.Errorf("no outcome %q; want success, failure, overloaded or cancelled", o.Outcome)
+		}
+	case OpDecide:
+		if len(o.Tried) > engine.MaxTried {
+			return fmt.Errorf("%d endpoints tried, at most %d", len(o.Tried), engine.MaxTried)
+		}
+	case OpProbes:
+	default:
+		return fmt.Errorf("no op %q; want spec, endpoints, status, reading, forget, decide, done or probes", o.Op)
+	}
+	return nil
+}
