@@ -229,11 +229,12 @@ function loop(now) {
     return true;
   };
   if (f) {
+    // The inspector before the stage, which marks its decision.
+    if (!f.decision.held && !f.paused && due('inspector', INSPECT)) show(f);
     if (onScreen) {
       const moved = stage.advance(Math.min(dt, 100)) && !governor.still;
       if (stage.resize(governor.dpr) || moved || stage.dirty) stage.draw(!governor.still);
     }
-    if (!f.decision.held && !f.paused && due('inspector', INSPECT)) show(f);
     if (due('numbers', NUMBERS)) { numbers(f); if (stage.cursor >= 0) tip(); }
     if (due('charts', governor.still ? 1000 : 200)) charts.draw();
     if (due('say', SAY)) say(f.verdict);
