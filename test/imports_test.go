@@ -43,6 +43,7 @@ var importTable = []rule{
 	{pkg: "engine", ours: []string{"engine/internal/..."}, std: pure},
 	{pkg: "engine/probe", ours: []string{"engine", "engine/internal/..."}, std: pure},
 	{pkg: "engine/policy", ours: []string{"engine", "engine/probe", "engine/internal/..."}, std: pure},
+	{pkg: "engine/enginetest", ours: []string{"engine"}},
 
 	{pkg: "wasm/abi", ours: []string{"engine"}, std: with(pure, "encoding/binary")},
 	{pkg: "wasm/guest", ours: []string{"engine", "wasm/abi"}, std: with(pure, "unsafe")},
@@ -69,7 +70,7 @@ var importTable = []rule{
 var testForeign = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
 
 // mayImportTesting are packages whose work is measuring or testing for others; nothing else that ships may.
-var mayImportTesting = []string{"cmd/wasmhost/internal/bench"}
+var mayImportTesting = []string{"engine/enginetest", "cmd/wasmhost/internal/bench"}
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
 

@@ -47,7 +47,7 @@ One proxy would see every query in flight and make any rule look good; real flee
 				progress = cmd.ErrOrStderr()
 			}
 			fmt.Fprint(progress, s.Describe())
-			results, err := demo.Run(cmd.Context(), s, demo.NewDisplay(progress))
+			results, err := demo.Run(cmd.Context(), s, cacheDir(), demo.NewDisplay(progress))
 			if cmd.Context().Err() != nil {
 				return errors.New("interrupted before the comparison was complete")
 			}

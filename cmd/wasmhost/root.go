@@ -87,7 +87,7 @@ Exit codes: 0 worked, 1 failed, 2 was asked wrongly.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.AddCommand(newDemoCmd(), newServeCmd(), newReplicaCmd())
+	root.AddCommand(newDemoCmd(), newServeCmd(), newReplicaCmd(), newReplayCmd(), newInspectCmd(), newBenchCmd())
 	return root
 }
 

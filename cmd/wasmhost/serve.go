@@ -37,6 +37,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 				}
 			}
 			override(cmd, &c, flags, endpoints)
+			c.Cache = cacheDir()
 			if err := c.Validate(); err != nil {
 				return badInput("%w", err)
 			}

@@ -23,6 +23,7 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { taken.Close() }) // after the parallel subtests, unlike defer
 
+	const trace = `{"op":"spec","spec":"round_robin seed=1"}` + "\n" + `{"op":"endpoints","at":0,"endpoints":[{"name":"a"},{"name":"b"}]}` + "\n"
 	const endpoint = "--endpoint=http://127.0.0.1:1"
 	serve := func(args ...string) []string {
 		return append([]string{"serve", "--listen=127.0.0.1:0", "--admin=off", endpoint}, args...)
@@ -61,6 +62,19 @@ func TestBadInput(t *testing.T) {
 		"demo overload":       {[]string{"demo", "--rate", "5000"}, 2, "no policy helps there, give less"},
 		"demo policy":         {[]string{"demo", "--policies", "fastest"}, 2, "no such policy"},
 		"demo fleet":          {[]string{"demo", "--replicas", "0"}, 2, "--replicas is 0: give 1 to 200"},
+		"trace is not there":  {[]string{"replay", filepath.Join(dir, "none.jsonl")}, 2, "no such file"},
+		"trace is not JSON":   {[]string{"replay", file("text.jsonl", trace+"hello\n")}, 2, "text.jsonl:3: "},
+		"trace with a typo":   {[]string{"replay", file("typo.jsonl", trace+`{"op":"dceide","at":9}`+"\n")}, 2, "typo.jsonl:3: "},
+		"trace's placement":   {[]string{"replay", file("done.jsonl", trace+`{"op":"done","at":9,"placement":7}`+"\n")}, 2, "done.jsonl:3: "},
+		"trace without spec":  {[]string{"replay", file("nospec.jsonl", `{"op":"decide","at":1}`+"\n")}, 2, "nospec.jsonl:1: "},
+		"replay's engine":     {[]string{"replay", "--engine", "jvm", file("ok1.jsonl", trace)}, 2, "want wasm, native or both"},
+		"replay's spec":       {[]string{"replay", "--spec", "fastest", file("ok2.jsonl", trace)}, 2, "no such policy"},
+		"replay's module":     {[]string{"replay", "--module", file("m.wasm", "hello"), file("ok3.jsonl", trace)}, 2, "not a WebAssembly module"},
+		"no trace":            {[]string{"replay"}, 2, "see wasmhost replay --help"},
+		"inspect no module":   {[]string{"inspect", filepath.Join(dir, "none.wasm")}, 2, "no such file"},
+		"inspect no wasm":     {[]string{"inspect", file("i.wasm", "hello")}, 2, "not a WebAssembly module"},
+		"inspect other wasm":  {[]string{"inspect", file("j.wasm", "\x00asm\x01\x00\x00\x00")}, 2, "unusable module"},
+		"bench rounds":        {[]string{"bench", "--rounds", "0"}, 2, "--rounds 0"},
 		"demo too short":      {[]string{"demo", "--duration", "1s"}, 2, "give at least 200ms each"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +96,7 @@ func TestHelp(t *testing.T) {
 	p := start(t, "--help")
 	require.Zero(t, p.wait())
 	root := p.text(&p.stdout)
-	for _, name := range []string{"demo", "serve", "replica"} {
+	for _, name := range []string{"demo", "serve", "replica", "replay", "inspect", "bench"} {
 		require.Contains(t, root, "\n  "+name+" ")
 		p := start(t, name, "--help")
 		require.Zero(t, p.wait())

@@ -3,26 +3,17 @@ package demo
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/terminal"
 )
 
 // NewDisplay shows progress on w: a live table on a terminal, a line per round elsewhere.
 func NewDisplay(w io.Writer) Watcher {
-	if isTerminal(w) {
+	if terminal.Is(w) {
 		return &liveTable{w: w}
 	}
 	return roundLines{w}
-}
-
-// isTerminal reports whether w is a terminal that understands cursor movement.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // roundLines writes one line at the end of each round.

@@ -43,13 +43,18 @@ type Watcher interface {
 // try counts, and the notes say so.
 const maxRepeats = 4
 
-// Run compares the policies. It returns what it has when ctx ends, together with the context's error.
-func Run(ctx context.Context, s Scenario, w Watcher) ([]*Result, error) {
+// Run compares the policies, with compiled code kept in the folder cache unless that is empty. It returns what it has
+// when ctx ends, together with the context's error.
+func Run(ctx context.Context, s Scenario, cache string, w Watcher) ([]*Result, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	defer w.Close()
-	rt, err := host.NewRuntime(ctx)
+	var opts []host.RuntimeOption
+	if cache != "" {
+		opts = append(opts, host.WithCacheDir(cache))
+	}
+	rt, err := host.NewRuntime(ctx, opts...)
 	if err != nil {
 		return nil, err
 	}

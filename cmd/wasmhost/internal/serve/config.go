@@ -26,6 +26,7 @@ type Config struct {
 	Engine    string     `yaml:"engine"`    // wasm or native
 	Module    string     `yaml:"module"`    // a module's file; empty for the one inside this binary
 	Drain     Duration   `yaml:"drain"`     // longest wait for open requests after SIGTERM
+	Cache     string     `yaml:"-"`         // folder for compiled code; empty for none
 }
 
 // Endpoint is one replica. In YAML it is a URL, or a map with the settings below.

@@ -149,7 +149,11 @@ func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer,
 		}
 		return b, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
 	}
-	rt, err := host.NewRuntime(ctx)
+	var runtimeOpts []host.RuntimeOption
+	if c.Cache != "" {
+		runtimeOpts = append(runtimeOpts, host.WithCacheDir(c.Cache))
+	}
+	rt, err := host.NewRuntime(ctx, runtimeOpts...)
 	if err != nil {
 		return nil, nil, err
 	}
