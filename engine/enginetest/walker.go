@@ -1,0 +1,136 @@
+// Package enginetest is the conformance kit of any policy: generated traffic, and the laws
+// that every policy keeps whatever it decides.
+package enginetest
+
+import (
+	"fmt"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+// Walker makes traffic from a seed: readings, queries with retries, outcomes, probes, changes
+// of status and of the fleet, instants that repeat and jump. Two walkers with one seed make
+// the same calls.
+type Walker struct {
+	Now   engine.Instant
+	Fleet []engine.Candidate // as last set, statuses as last changed
+
+	x     uint64
+	names int
+	ids   [64]engine.ID
+	query engine.Query
+	tried [8]engine.ID
+	d     engine.Decision
+}
+
+// NewWalker starts a walk and gives it its first fleet; Begin hands that to a machine.
+func NewWalker(seed uint64) *Walker {
+	w := &Walker{x: seed*2 + 1}
+	w.redraw()
+	return w
+}
+
+// Begin sets the first fleet.
+func (w *Walker) Begin(m engine.Machine) error { return m.SetCandidates(w.Now, w.Fleet) }
+
+func (w *Walker) next(n int) int {
+	w.x = w.x*6364136223846793005 + 1442695040888963407
+	return int((w.x >> 33) % uint64(n))
+}
+
+func (w *Walker) redraw() {
+	w.names = 1 + w.next(60)
+	fleet := make([]engine.Candidate, 0, w.names)
+	for i := range w.names {
+		if w.next(8) > 0 {
+			fleet = append(fleet, engine.Candidate{
+				ID: engine.IDOf(fmt.Sprint("replica-", i)), Weight: engine.Weight(w.next(4)),
+				Priority: uint8(w.next(3)), Locality: uint32(w.next(3)), Status: engine.Status(w.next(12) / 10),
+			})
+		}
+	}
+	for i := range fleet {
+		j := w.next(len(fleet))
+		fleet[i], fleet[j] = fleet[j], fleet[i]
+	}
+	w.Fleet = fleet
+}
+
+// Replica names a replica that is probably in the fleet.
+func (w *Walker) Replica() engine.ID {
+	return engine.IDOf(fmt.Sprint("replica-", w.next(w.names+1)))
+}
+
+// Step is one call and what came of it.
+type Step struct {
+	Op       string
+	Query    *engine.Query    // of a decide
+	Decision *engine.Decision // of a decide that was placed
+	Err      error
+	Text     string // everything the machine said, for comparison
+}
+
+// Step makes the next call on a machine.
+func (w *Walker) Step(m engine.Machine) Step {
+	w.Now += engine.Instant([]int{0, 1, 40, 900, 2500}[w.next(5)])
+	switch op := w.next(1000); {
+	case op < 450:
+		rd := engine.Reading{
+			RIF: uint32(w.next(40)), Latency: engine.Duration(w.next(5000) - 50), Asked: w.Now - engine.Instant(w.next(2000)),
+		}
+		a, err := m.Record(w.Now, w.Replica(), rd)
+		return told("record", err, a)
+	case op < 800:
+		return w.decide(m)
+	case op < 900:
+		err := m.Report(w.Now, engine.Report{
+			ID: w.Replica(), Outcome: engine.Outcome(w.next(4)), Latency: engine.Duration(w.next(9000)),
+		})
+		return told("report", err, nil)
+	case op < 980:
+		due, err := m.Probes(w.Now, w.ids[:0])
+		return told("probes", err, due)
+	case op < 990:
+		return w.status(m)
+	case op < 994:
+		return told("forget", m.Forget(w.Now, w.Replica()), nil)
+	case op < 998:
+		es, err := m.Entries(w.Now, nil)
+		return told("entries", err, es)
+	default:
+		w.redraw()
+		return told("fleet", m.SetCandidates(w.Now, w.Fleet), nil)
+	}
+}
+
+func (w *Walker) decide(m engine.Machine) Step {
+	w.query = engine.Query{Now: w.Now, Key: engine.Key(w.next(100)), Tried: w.tried[:0]}
+	for range max(0, w.next(12)-8) {
+		w.query.Tried = append(w.query.Tried, w.Replica())
+	}
+	err := m.Decide(&w.query, &w.d)
+	s := Step{Op: "decide", Query: &w.query, Err: err}
+	if err != nil {
+		s.Text = fmt.Sprint("decide: ", err)
+		return s
+	}
+	s.Decision, s.Text = &w.d, fmt.Sprintf("decide: %+v", w.d)
+	return s
+}
+
+func (w *Walker) status(m engine.Machine) Step {
+	id, st := w.Replica(), engine.Status(w.next(4))
+	err := m.SetStatus(w.Now, id, st)
+	if err == nil {
+		for i := range w.Fleet {
+			if w.Fleet[i].ID == id {
+				w.Fleet[i].Status = st
+			}
+		}
+	}
+	return told("status", err, st)
+}
+
+func told(op string, err error, what any) Step {
+	return Step{Op: op, Err: err, Text: fmt.Sprint(op, ": ", what, " ", err)}
+}
