@@ -72,7 +72,7 @@ func (s *Server) view(setup Setup, runs []sim.Summary) pages.View {
 			Value: strconv.Itoa(setup.Noisy), Text: strconv.Itoa(setup.Noisy)},
 		Quantile: pages.Knob{Name: "q", Label: "Hot above quantile", Hint: "Of the RIFs heard of lately. Pull it down to see hot decisions", Min: "0", Max: "1", Step: "0.02",
 			Value: strconv.FormatFloat(quantile, 'f', -1, 64), Text: strconv.FormatFloat(quantile, 'f', 2, 64), Off: quantile < 0},
-		Probe: pages.Knob{Name: "probe", Label: "Probes per query", Hint: "Under one, the pool runs dry and decisions go blind", Min: "0.25", Max: "5", Step: "0.25",
+		Probe: pages.Knob{Name: "probe", Label: "Probes per query", Hint: "With fewer, readings are older and each informs more decisions", Min: "0.25", Max: "5", Step: "0.25",
 			Value: strconv.FormatFloat(probe, 'f', -1, 64), Text: strconv.FormatFloat(probe, 'f', 2, 64), Off: probe < 0},
 		Hidden: hidden(setup), Engine: s.engine.Kind, Digest: s.engine.Digest,
 		Seconds: strconv.FormatInt(s.tables.span/sim.Second, 10),

@@ -167,7 +167,7 @@ function numbers(f) {
   set('n-probes', w.arrivals ? (w.probesSent / w.arrivals).toFixed(2) : '0');
   const same = f.worlds.every((x) => x.traffic === f.worlds[0].traffic);
   set('traffic', `${same ? 'same traffic' : 'TRAFFIC DIFFERS'} ${f.worlds[0].traffic.toString(16).padStart(8, '0')}`);
-  const slow = f.pace < 0.95 && !f.paused ? `, ${f.pace.toFixed(2)}x (server busy)` : '';
+  const slow = f.pace < 0.9 && !f.paused ? `, ${f.pace.toFixed(2)}x (server busy)` : '';
   set('clock', `${(f.simMs / 1000).toFixed(1)} s, ${count.format(f.worlds[0].offered)} queries/s${slow}`);
   const p = stage.particles;
   set('per-dot', p.cap === 0 ? 'motion is off' : `1 dot = ${Math.max(1, Math.round(stage.perDot))} ${stage.perDot < 1.5 ? 'query' : 'queries'}`);
