@@ -100,7 +100,9 @@ func (s *settings) split(words []string) error {
 }
 
 func (s *settings) text(key string) (string, bool) {
-	s.asked = append(s.asked, key)
+	if !slices.Contains(s.asked, key) {
+		s.asked = append(s.asked, key)
+	}
 	if i := slices.Index(s.keys, key); i >= 0 {
 		return s.values[i], true
 	}

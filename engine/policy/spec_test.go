@@ -1,0 +1,116 @@
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
+)
+
+func TestSpecsPrintCanonically(t *testing.T) {
+	for spec, want := range map[string]string{
+		"random":                 "random seed=0",
+		"round_robin  seed=3":    "round_robin seed=3",
+		"least_loaded seed=1":    "least_loaded seed=1",
+		"power_of_two":           "power_of_two seed=0",
+		"power_of_two choices=3": "power_of_two seed=0 choices=3",
+		"prequal":                "prequal seed=0",
+		"prequal seed=7 pool=16 quantile=0.84 max_age=1s":              "prequal seed=7",
+		"prequal fit=auto aversion=on fallback=random":                 "prequal seed=0",
+		"prequal max_age=250ms":                                        "prequal seed=0 max_age=250ms",
+		"prequal max_age=1500us window_age=1s idle=0":                  "prequal seed=0 max_age=1500us window_age=1s idle=0",
+		"prequal max_age=1m":                                           "prequal seed=0 max_age=1m",
+		"prequal max_age=1.5s":                                         "prequal seed=0 max_age=1500ms",
+		"prequal quantile=1 probe_rate=1.4142 remove_rate=.25 delta=0": "prequal seed=0 quantile=1 probe_rate=1.4142 remove_rate=0.25 delta=0",
+		"prequal reuse=1.316 fit=strict aversion=off":                  "prequal seed=0 reuse=1.316 fit=strict aversion=off",
+		"prequal pool=1":                                               "prequal seed=0 pool=1",
+		"\tprequal\n seed=18446744073709551615 ":                       "prequal seed=18446744073709551615",
+	} {
+		p, err := policy.Parse(spec)
+		require.NoError(t, err, spec)
+		assert.Equal(t, want, p.Spec(), spec)
+		again, err := policy.Parse(p.Spec())
+		require.NoError(t, err)
+		assert.Equal(t, p.Spec(), again.Spec())
+	}
+}
+
+func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
+	const names = "least_loaded, power_of_two, prequal, random, round_robin"
+	for spec, want := range map[string]string{
+		"":                                    "spec: empty; want a policy name: " + names,
+		"  ":                                  "spec: empty; want a policy name: " + names,
+		"prequel":                             "prequel: no such policy; want one of " + names,
+		"random seed":                         "random: seed: want key=value",
+		"random seed=":                        "random: seed=: want key=value",
+		"random =1":                           "random: =1: want key=value",
+		"random seed=1 seed=2":                "random: seed: given twice",
+		"random pool=3":                       "random: pool: no such setting; want one of seed",
+		"random seed=-1":                      "random: seed=-1: want a whole number from 0 to 18446744073709551615",
+		"power_of_two choices=17":             "power_of_two: choices=17: want 1 to 16",
+		"power_of_two choices=two":            "power_of_two: choices=two: want a whole number",
+		"prequal pool=0":                      "prequal: pool=0: want 1 to 64",
+		"prequal pool=65":                     "prequal: pool=65: want 1 to 64",
+		"prequal quantile=1.01":               "prequal: quantile=1.01: want 0 to 1",
+		"prequal quantile=0.84123":            "prequal: quantile=0.84123: want a number that is not negative, with at most four decimals",
+		"prequal quantile=-1":                 "prequal: quantile=-1: want a number that is not negative, with at most four decimals",
+		"prequal max_age=1":                   "prequal: max_age=1: want a duration such as 250ms",
+		"prequal max_age=1ns":                 "prequal: max_age=1ns: want 1us to 60m",
+		"prequal max_age=2h":                  "prequal: max_age=2h: want a duration such as 250ms",
+		"prequal max_age=61m":                 "prequal: max_age=61m: want 1us to 60m",
+		"prequal min_pool=5 pool=4":           "prequal: min_pool=5: want 1 to 4",
+		"prequal probe_rate=16.1":             "prequal: probe_rate=16.1: want 0 to 16",
+		"prequal remove_rate=99":              "prequal: remove_rate=99: want 0 to 16",
+		"prequal window=5000":                 "prequal: window=5000: want 1 to 4096",
+		"prequal reuse=0":                     "prequal: reuse=0: want 1 to 1000000",
+		"prequal reuse=0.5":                   "prequal: reuse=0.5: want 1 to 1000000",
+		"prequal fit=loose":                   "prequal: fit=loose: want one of auto, strict",
+		"prequal fallback=first":              "prequal: fallback=first: want one of random",
+		"prequal colour=red":                  "prequal: colour: no such setting; want one of seed, pool, max_age, quantile, probe_rate, remove_rate, delta, min_pool, window, window_age, idle, reuse, fit, aversion, fallback",
+		"\x00\xff" + strings.Repeat("x", 100): "??" + strings.Repeat("x", 38) + "...: no such policy; want one of " + names,
+	} {
+		p, err := policy.Parse(spec)
+		assert.Nil(t, p)
+		require.ErrorIs(t, err, engine.ErrConfig, spec)
+		var config *engine.ConfigError
+		require.ErrorAs(t, err, &config)
+		assert.EqualError(t, err, want, spec)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"random", "prequal seed=7 pool=16 quantile=0.84 max_age=1s", "power_of_two choices=3 seed=1", "prequal max_age=1.5s reuse=2.5 fit=strict"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		p, err := policy.Parse(spec)
+		if err != nil {
+			require.ErrorIs(t, err, engine.ErrConfig)
+			require.NotContains(t, err.Error(), "\n")
+			return
+		}
+		again, err := policy.Parse(p.Spec())
+		require.NoError(t, err, p.Spec())
+		require.Equal(t, p.Spec(), again.Spec())
+	})
+}
+
+// The files of the package and the names of the policies are one list.
+func TestEveryPolicyHasItsFile(t *testing.T) {
+	for _, name := range policy.Names() {
+		_, err := os.Stat(filepath.Join(".", strings.ReplaceAll(name, "_", "")+".go"))
+		assert.NoError(t, err, name)
+	}
+}
+
+func TestConfigErrorsUnwrap(t *testing.T) {
+	_, err := policy.Parse("nothing")
+	assert.True(t, errors.Is(err, engine.ErrConfig))
+}
