@@ -64,8 +64,8 @@ func (in *Instance) Decide(q *engine.Query, d *engine.Decision) error {
 	if err != nil {
 		return err
 	}
-	if int32(v) < 0 {
-		return in.explain(abi.Code(int32(v)))
+	if v < 0 {
+		return in.explain(abi.Code(v))
 	}
 	if in.mem.Size() != in.memory {
 		if err := in.look(); err != nil {
@@ -91,14 +91,14 @@ func (in *Instance) Report(now engine.Instant, r engine.Report) error {
 	return in.settle(in.run(in.report))
 }
 
-func (in *Instance) settle(v uint64, err error) error {
-	if err != nil || int32(v) >= 0 {
+func (in *Instance) settle(v int32, err error) error {
+	if err != nil || v >= 0 {
 		return err
 	}
-	if c := abi.Code(int32(v)); c == abi.CodeOf(engine.ErrUnknownID) {
+	if c := abi.Code(v); c == abi.CodeOf(engine.ErrUnknownID) {
 		return engine.ErrUnknownID // ordinary: the replica has left
 	}
-	return in.explain(abi.Code(int32(v)))
+	return in.explain(abi.Code(v))
 }
 
 // Record takes a reading.
@@ -108,6 +108,9 @@ func (in *Instance) Record(now engine.Instant, id engine.ID, rd engine.Reading) 
 	v, err := in.run(in.record)
 	if err = in.settle(v, err); err != nil {
 		return engine.NotKept, err
+	}
+	if v > int32(engine.DroppedStale) {
+		return engine.NotKept, fmt.Errorf("%w: admission %d", ErrAnswer, v)
 	}
 	return engine.Admission(v), nil
 }
@@ -119,25 +122,11 @@ func (in *Instance) Forget(now engine.Instant, id engine.ID) error {
 
 // Probes appends the replicas that are due. Strangers among them are an [ErrAnswer].
 func (in *Instance) Probes(now engine.Instant, dst []engine.ID) ([]engine.ID, error) {
-	in.stack[0] = uint64(now)
-	v, err := in.run(in.probes)
+	n, err := in.count(in.probes, abi.MaxProbes, "probes due", uint64(now))
 	if err != nil {
 		return dst, err
 	}
-	v = uint64(uint32(v)) // above an i32 the stack keeps bits of the argument
-	if int32(v) < 0 {
-		return dst, in.explain(abi.Code(int32(v)))
-	}
-	if v > abi.MaxProbes {
-		return dst, fmt.Errorf("%w: %d probes due, at most %d", ErrAnswer, v, abi.MaxProbes)
-	}
-	if v == 0 {
-		return dst, nil
-	}
-	if err := in.look(); err != nil {
-		return dst, err
-	}
-	for i := range int(v) {
+	for i := range n {
 		id := engine.ID(abi.Get64(in.view[8*i:]))
 		if _, ok := in.byID[id]; !ok {
 			return dst, fmt.Errorf("%w: a probe of an unknown replica is due", ErrAnswer)
@@ -149,23 +138,16 @@ func (in *Instance) Probes(now engine.Instant, dst []engine.ID) ([]engine.ID, er
 
 // Entries appends what the guest holds, for display.
 func (in *Instance) Entries(now engine.Instant, dst []engine.Entry) ([]engine.Entry, error) {
-	v, err := in.call(in.function(abi.FuncEntries), uint64(now))
+	n, err := in.count(in.function(abi.FuncEntries), abi.MaxEntries, "entries", uint64(now))
 	if err != nil {
 		return dst, err
 	}
-	v = uint64(uint32(v)) // as in Probes
-	if int32(v) < 0 {
-		return dst, in.explain(abi.Code(int32(v)))
-	}
-	if v > abi.MaxEntries {
-		return dst, fmt.Errorf("%w: %d entries, at most %d", ErrAnswer, v, abi.MaxEntries)
-	}
-	if err := in.look(); err != nil {
-		return dst, err
-	}
-	for i := range int(v) {
+	for i := range n {
 		var e engine.Entry
 		abi.GetEntry(in.view[i*abi.EntrySize:], &e)
+		if _, ok := in.byID[e.ID]; !ok {
+			return dst, fmt.Errorf("%w: an entry of an unknown replica", ErrAnswer)
+		}
 		dst = append(dst, e)
 	}
 	return dst, nil
@@ -185,13 +167,13 @@ func (in *Instance) Inspect(c *engine.Counters, f *engine.Fit) error {
 
 // Snapshot appends the state block: a copy out of the guest's memory.
 func (in *Instance) Snapshot(dst []byte) ([]byte, error) {
-	v, err := in.call(in.function(abi.FuncBlock))
-	if err != nil {
+	if _, err := in.call(in.function(abi.FuncBlock)); err != nil {
 		return dst, err
 	}
-	block, ok := in.mem.Read(uint32(v>>32), uint32(v))
+	at, size := uint32(in.stack[0]>>32), uint32(in.stack[0])
+	block, ok := in.mem.Read(at, size)
 	if !ok {
-		return dst, fmt.Errorf("%w: a block of %d bytes lies outside its memory", ErrAnswer, uint32(v))
+		return dst, fmt.Errorf("%w: a block of %d bytes at %d lies outside its memory", ErrAnswer, size, at)
 	}
 	return append(dst, block...), nil
 }

@@ -125,16 +125,18 @@ func (in *Instance) function(name string) api.Function {
 
 // call runs a function on the kept stack. The context is the background's, never a
 // request's: the runtime looks a key up in it on each call.
-func (in *Instance) call(f api.Function, args ...uint64) (uint64, error) {
+func (in *Instance) call(f api.Function, args ...uint64) (int32, error) {
 	copy(in.stack[:], args)
 	return in.run(f)
 }
 
-func (in *Instance) run(f api.Function) (uint64, error) {
+// run calls with the arguments on the stack and returns an i32. Above it, the stack keeps
+// bits of the first argument.
+func (in *Instance) run(f api.Function) (int32, error) {
 	if err := f.CallWithStack(context.Background(), in.stack[:]); err != nil {
 		return 0, fmt.Errorf("%w: %w%s", ErrTrap, err, in.stderr)
 	}
-	return in.stack[0], nil
+	return int32(in.stack[0]), nil
 }
 
 // ask is call for functions that answer with a code; an error carries the guest's text.
@@ -143,7 +145,7 @@ func (in *Instance) ask(f api.Function, args ...uint64) error {
 	if err != nil {
 		return err
 	}
-	return in.explain(abi.Code(int32(v)))
+	return in.explain(abi.Code(v))
 }
 
 func (in *Instance) explain(c abi.Code) error {
@@ -173,17 +175,27 @@ func (e *guestError) Error() string {
 func (e *guestError) Unwrap() error { return e.err }
 
 func (in *Instance) readText(f api.Function) (string, error) {
-	n, err := in.call(f)
+	n, err := in.count(f, abi.MaxText, "bytes of text")
 	if err != nil {
 		return "", err
 	}
-	if n = uint64(uint32(n)); n > abi.MaxText {
-		return "", fmt.Errorf("%w: a text of %d bytes", ErrAnswer, n)
-	}
-	if err := in.look(); err != nil {
-		return "", err
-	}
 	return string(in.view[:n]), nil
+}
+
+// count calls a function that leaves a number of things at the arena, and makes sure of the
+// number and of the view.
+func (in *Instance) count(f api.Function, most int32, what string, args ...uint64) (int, error) {
+	n, err := in.call(f, args...)
+	if err != nil {
+		return 0, err
+	}
+	if n < 0 {
+		return 0, in.explain(abi.Code(n))
+	}
+	if n > most {
+		return 0, fmt.Errorf("%w: %d %s, at most %d", ErrAnswer, n, what, most)
+	}
+	return int(n), in.look()
 }
 
 // open makes the arena hold at least size bytes.

@@ -120,7 +120,7 @@ func (m *Module) check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrModule, err)
 	}
-	m.version = Version{int(uint32(v) >> 16), int(v & 0xffff)}
+	m.version = Version{int(v >> 16), int(v & 0xffff)}
 	if m.version.Major != abi.Major {
 		return fmt.Errorf("%w: ABI %d.%d, this host speaks %d.x", ErrModule, m.version.Major, m.version.Minor, abi.Major)
 	}

@@ -25,6 +25,7 @@ type Window struct {
 
 	sorted    []uint32 // derived: the RIFs in force, ascending
 	threshold uint32   // derived
+	due       engine.Instant
 }
 
 const (
@@ -53,6 +54,23 @@ func (w *Window) Bind(words []uint64) {
 	}
 	slices.Sort(w.sorted)
 	w.rank()
+	w.due = never
+	if w.sound() {
+		w.arm()
+	}
+}
+
+// sound reports whether the ring lies within its words, as it does unless a stranger wrote
+// them.
+func (w *Window) sound() bool {
+	return w.head[windowFirst] < uint64(w.max) && w.head[windowLen] <= uint64(w.max)
+}
+
+func (w *Window) arm() {
+	w.due = never
+	if w.Len() > 0 {
+		w.due = later(engine.Instant(w.at[w.head[windowFirst]]), w.age)
+	}
 }
 
 // Len is the number of readings held.
@@ -79,6 +97,7 @@ func (w *Window) Add(now engine.Instant, rif uint32) {
 		copy(w.sorted[i+1:], w.sorted[i:n])
 		w.sorted[i] = v
 		w.rank()
+		w.arm()
 		return
 	}
 	old := uint32(w.rif[first])
@@ -88,6 +107,7 @@ func (w *Window) Add(now engine.Instant, rif uint32) {
 	}
 	w.head[windowFirst] = uint64(first)
 	w.swap(old, v)
+	w.arm()
 }
 
 // swap takes one value out of the sorted column and puts another in, moving what lies between.
@@ -122,12 +142,7 @@ func lowerBound(column []uint32, v uint32) (i int) {
 }
 
 // Due is the instant at which the oldest reading reaches the age limit.
-func (w *Window) Due() engine.Instant {
-	if w.Len() == 0 {
-		return never
-	}
-	return later(engine.Instant(w.at[w.head[windowFirst]]), w.age)
-}
+func (w *Window) Due() engine.Instant { return w.due }
 
 // Expire forgets the readings that have reached the age limit.
 func (w *Window) Expire(now engine.Instant) {
@@ -136,8 +151,9 @@ func (w *Window) Expire(now engine.Instant) {
 }
 
 func (w *Window) shed(now engine.Instant) {
-	for now >= w.Due() && w.Len() > 0 {
+	for now >= w.due && w.Len() > 0 {
 		w.drop()
+		w.arm()
 	}
 }
 
@@ -163,7 +179,7 @@ func (w *Window) rank() {
 
 // Valid reports whether the state words are a state this window could have made.
 func (w *Window) Valid(now engine.Instant) bool {
-	if w.head[windowFirst] >= uint64(w.max) || w.head[windowLen] > uint64(w.max) {
+	if !w.sound() {
 		return false
 	}
 	last := engine.Instant(-1 << 63)
