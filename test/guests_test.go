@@ -1,0 +1,150 @@
+package test
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/test/guestbuild"
+	"github.com/headroom-lb/headroom/wasm/dist"
+)
+
+func badModule(t *testing.T) (*host.Runtime, *host.Module) {
+	t.Helper()
+	wasm, err := guestbuild.Build("..", "./test/testdata/guests/bad")
+	require.NoError(t, err)
+	r, err := host.NewRuntime(context.Background(), host.WithMemoryLimit(256))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, r.Close(context.Background())) })
+	m, err := r.Load(context.Background(), wasm)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"bad"}, m.Policies())
+	return r, m
+}
+
+func badEndpoints() []host.Endpoint {
+	return []host.Endpoint{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "drained", Status: engine.StatusDraining}}
+}
+
+// Whatever a guest does, the query is placed on an eligible endpoint, the failure is counted
+// and told, and a fresh guest serves soon after.
+func TestABadGuestIsContained(t *testing.T) {
+	_, m := badModule(t)
+	for _, fault := range []string{"panic", "out of range", "not eligible", "eat memory", "recurse"} {
+		t.Run(fault, func(t *testing.T) {
+			var told atomic.Value
+			b, err := host.NewBalancer(context.Background(), m, "bad", host.WithTrapHandler(func(err error) { told.Store(err) }))
+			require.NoError(t, err)
+			require.NoError(t, b.SetEndpoints(badEndpoints()))
+			for range 5 {
+				p, err := b.Decide(context.Background(), host.Query{Key: fault, Tried: []string{"a"}})
+				require.NoError(t, err)
+				assert.Contains(t, []string{"b", "c"}, p.Endpoint.Name)
+				assert.Equal(t, engine.RegimeFallback, p.Decision.Regime)
+				assert.Equal(t, engine.CauseTrap, p.Decision.Cause)
+				p.Done(engine.OutcomeSuccess)
+				require.Eventually(t, func() bool {
+					p, err := b.Decide(context.Background(), host.Query{})
+					require.NoError(t, err)
+					p.Done(engine.OutcomeSuccess)
+					return p.Decision.Regime == engine.RegimeDirect
+				}, 10*time.Second, time.Millisecond, "a fresh guest serves")
+			}
+			s := b.Stats()
+			assert.Equal(t, uint64(5), s.Traps)
+			assert.Equal(t, uint64(5), s.Rebuilds)
+			assert.Zero(t, s.InFlight)
+			assert.Error(t, told.Load().(error))
+			assert.NoError(t, b.Close(context.Background()))
+		})
+	}
+}
+
+func TestFailClosedRefusesInstead(t *testing.T) {
+	_, m := badModule(t)
+	b, err := host.NewBalancer(context.Background(), m, "bad", host.WithFailClosed())
+	require.NoError(t, err)
+	defer b.Close(context.Background())
+	require.NoError(t, b.SetEndpoints(badEndpoints()))
+	_, err = b.Decide(context.Background(), host.Query{Key: "panic"})
+	assert.ErrorIs(t, err, host.ErrTrap)
+	require.Eventually(t, func() bool { return b.Stats().Rebuilds == 1 }, 10*time.Second, time.Millisecond)
+	_, err = b.Decide(context.Background(), host.Query{Key: "not eligible"})
+	assert.ErrorIs(t, err, host.ErrAnswer)
+}
+
+func TestTrapsUnderLoadLoseNothing(t *testing.T) {
+	_, m := badModule(t)
+	b, err := host.NewBalancer(context.Background(), m, "bad", host.WithShards(3))
+	require.NoError(t, err)
+	require.NoError(t, b.SetEndpoints(badEndpoints()))
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 500 {
+				q := host.Query{}
+				if (g*500+i)%1000 == 999 {
+					q.Key = "panic"
+				}
+				p, err := b.Decide(context.Background(), q)
+				if !assert.NoError(t, err) || !assert.NotEqual(t, "drained", p.Endpoint.Name) {
+					return
+				}
+				p.Done(engine.OutcomeSuccess)
+			}
+		})
+	}
+	wg.Wait()
+	assert.NoError(t, b.Close(context.Background()))
+	s := b.Stats()
+	assert.Equal(t, uint64(8000), s.Decisions)
+	assert.Zero(t, s.InFlight)
+	assert.Positive(t, s.Traps)
+}
+
+// rename changes the name of an export or import in place.
+func rename(wasm []byte, from, to string) []byte {
+	out := slices.Clone(wasm)
+	for i := 0; i+len(from) <= len(out); i++ {
+		if string(out[i:i+len(from)]) == from {
+			copy(out[i:], to)
+		}
+	}
+	return out
+}
+
+func TestAWrongModuleIsRefusedByName(t *testing.T) {
+	r, err := host.NewRuntime(context.Background())
+	require.NoError(t, err)
+	defer r.Close(context.Background())
+	for name, c := range map[string]struct {
+		wasm []byte
+		want string
+	}{
+		"nothing":        {nil, "not a WebAssembly module"},
+		"text":           {[]byte("hello, module"), "not a WebAssembly module"},
+		"truncated":      {dist.Engine[:len(dist.Engine)/2], "unusable module"},
+		"empty module":   {binary.LittleEndian.AppendUint32([]byte("\x00asm"), 1), `exports no memory named "memory"`},
+		"export missing": {rename(dist.Engine, "lb_decide", "xx_decide"), "does not export lb_decide(i64 i64 i32) -> (i32)"},
+		"wrong signature": {
+			rename(rename(rename(dist.Engine, "lb_forget", "lb_xxxxxx"), "lb_probes", "lb_forget"), "lb_xxxxxx", "lb_probes"),
+			"exports lb_forget(i64) -> (i32), want (i64 i64) -> (i32)",
+		},
+		"foreign import": {rename(dist.Engine, "wasi_snapshot_preview1", "wasi_snapshot_preview9"), "imports wasi_snapshot_preview9."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := r.Load(context.Background(), c.wasm)
+			require.ErrorIs(t, err, host.ErrModule)
+			assert.Contains(t, err.Error(), c.want)
+		})
+	}
+}

@@ -1,0 +1,79 @@
+//go:build wasip1
+
+// A guest that decides like round robin and misbehaves when it is told to: the affinity key
+// names the fault. It is here so that hosts can be shown to survive it.
+package main
+
+import (
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
+	"github.com/headroom-lb/headroom/wasm/guest"
+)
+
+func init() { guest.Serve(parse, "bad") }
+
+func main() {}
+
+type bad struct {
+	*policy.RoundRobin
+	set *engine.Set
+}
+
+func parse(spec string) (engine.Policy, error) {
+	if spec != "bad" {
+		return nil, &engine.ConfigError{Policy: spec, Reason: "only bad is known here"}
+	}
+	return &bad{RoundRobin: policy.NewRoundRobin(0)}, nil
+}
+
+func (b *bad) Name() string { return "bad" }
+func (b *bad) Spec() string { return "bad" }
+
+func (b *bad) Bind(fixed []uint64, s *engine.Set, fresh bool) {
+	b.set = s
+	b.RoundRobin.Bind(fixed, s, fresh)
+}
+
+var (
+	panics = engine.KeyOf("panic")
+	lies   = engine.KeyOf("out of range")
+	drains = engine.KeyOf("not eligible")
+	eats   = engine.KeyOf("eat memory")
+	deep   = engine.KeyOf("recurse")
+)
+
+var eaten [][]byte
+
+func (b *bad) Decide(now engine.Instant, key engine.Key) error {
+	if err := b.RoundRobin.Decide(now, key); err != nil {
+		return err
+	}
+	switch key {
+	case panics:
+		panic("as asked")
+	case lies:
+		b.set.Out.Index = 0 // the engine counts it in flight; the regime is what gives it away
+		b.set.Out.Regime = 99
+	case drains:
+		for slot := range uint32(b.set.Len()) {
+			if !b.set.IsEligible(slot) {
+				b.set.Out.Index = slot
+			}
+		}
+	case eats:
+		for {
+			eaten = append(eaten, make([]byte, 1<<20))
+		}
+	case deep:
+		b.set.Out.RIF = dive(1)
+	}
+	return nil
+}
+
+//go:noinline
+func dive(n uint32) uint32 {
+	if n == 0 {
+		return 0
+	}
+	return dive(n+1) + n
+}
