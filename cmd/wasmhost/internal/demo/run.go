@@ -67,6 +67,9 @@ func Run(ctx context.Context, s Scenario, cache string, w Watcher) ([]*Result, e
 	for i, spec := range s.Policies {
 		results[i] = newResult(spec)
 	}
+	if err := warmUp(ctx, m, s); err != nil {
+		return results, err
+	}
 	repeats := maxRepeats
 	for round := range s.Rounds {
 		plan := loadgen.Poisson(s.Seed+uint64(round), s.Rate, s.Round(), s.Balancers, loadgen.Work{Mean: s.Service})
@@ -88,6 +91,24 @@ func Run(ctx context.Context, s Scenario, cache string, w Watcher) ([]*Result, e
 	}
 	return results, nil
 }
+
+// warmTime is how long the warm-up sends.
+const warmTime = 300 * time.Millisecond
+
+// warmUp sends some load that is not measured, so that the first round does not pay for the process's own start.
+func warmUp(ctx context.Context, m *host.Module, s Scenario) error {
+	plan := loadgen.Poisson(s.Seed-1, s.Rate, warmTime, s.Balancers, loadgen.Work{Mean: s.Service})
+	_, err := runRound(ctx, m, s, newResult(s.Policies[0]), plan, s.Seed-1, State{}, silent{}, false)
+	return err
+}
+
+// silent watches nothing.
+type silent struct{}
+
+func (silent) Tick(State)   {}
+func (silent) Round(State)  {}
+func (silent) Repeat(State) {}
+func (silent) Close()       {}
 
 // runRound sends one plan through one policy's balancers and adds what was seen to its result. It reports whether the
 // round is to be run again, which it never is unless mayRepeat.

@@ -86,7 +86,7 @@ func (s Scenario) Describe() string {
 	fmt.Fprintf(&b, "%d independent balancers per policy, each with its own WebAssembly instance; none sees the others' queries.\n", s.Balancers)
 	fmt.Fprintf(&b, "%g queries per second, %.0f %% of capacity, open loop: latency counts from the intended instant.\n",
 		s.Rate, 100*s.Rate/s.Capacity())
-	fmt.Fprintf(&b, "%d policies x %d rounds of %s, interleaved; within a round all policies get the same arrivals and the same work (seed %d).\n",
+	fmt.Fprintf(&b, "%d policies x %d rounds of %s, interleaved, after a short warm-up; within a round all policies get the same arrivals and the same work (seed %d).\n",
 		len(s.Policies), s.Rounds, s.Round().Round(time.Millisecond), s.Seed)
 	return b.String()
 }
