@@ -30,8 +30,11 @@ type Prequal struct {
 	window probe.Window
 	h      *[prequalHead]uint64
 	b      budget
-	due    engine.Instant // nothing ages before it
+	due    engine.Instant  // nothing ages before it
+	life   engine.Duration // of entries or readings, whichever is shorter
 	held   bool
+
+	incoming probe.Incoming // scratch: a fresh one for each reading would have to be cleared
 }
 
 // The policy's own words; the pool's and the window's follow.
@@ -64,7 +67,7 @@ func NewPrequal(c PrequalConfig) (*Prequal, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Prequal{c: c, spec: c.spec()}
+	p := &Prequal{c: c, spec: c.spec(), life: min(c.MaxAge, c.WindowAge)}
 	p.self = p
 	p.pool.Init(c.Pool, hotCold)
 	p.window.Init(c.Window, c.WindowAge, c.Quantile)
@@ -187,10 +190,7 @@ func (p *Prequal) Decide(now engine.Instant, _ engine.Key) error {
 // ordinary.
 func (p *Prequal) decideWithCare(now engine.Instant) error {
 	if now >= p.due {
-		p.window.Expire(now)
-		p.pool.SetThreshold(p.window.Threshold())
-		p.h[wExpired] += uint64(p.pool.Expire(now, p.c.MaxAge))
-		p.rearm()
+		p.expire(now)
 	}
 	p.removeDue()
 	o := p.pool.Offered()
@@ -275,32 +275,47 @@ func (p *Prequal) Forget(slot uint32) {
 
 // Record takes a reading into the window and, unless it is stale, into the pool.
 func (p *Prequal) Record(now engine.Instant, slot uint32, rd engine.Reading) engine.Admission {
-	p.h[wReadings]++
+	p = p.self
+	if now >= p.due {
+		p.expire(now)
+	}
 	p.window.Add(now, rd.RIF)
 	p.pool.SetThreshold(p.window.Threshold())
-	p.h[wExpired] += uint64(p.pool.Expire(now, p.c.MaxAge))
-	in := probe.Incoming{
-		Slot: slot, Uses: p.uses(), RIF: rd.RIF, RawRIF: rd.RIF,
-		Latency: rd.Latency, RawLatency: rd.Latency, Asked: rd.Asked,
-	}
+	in := &p.incoming
+	in.Slot, in.Uses, in.Asked = slot, p.uses(), rd.Asked
+	in.RIF, in.RawRIF, in.Latency, in.RawLatency = rd.RIF, rd.RIF, rd.Latency, rd.Latency
 	if w := &p.set.Words(slot)[0]; *w != 0 {
 		*w = forgive(*w)
 		in.RIF, in.Latency = averse(*w, rd.RIF, rd.Latency)
 	}
-	a := p.pool.Record(now, &in)
-	p.rearm()
-	switch a {
-	case engine.Admitted, engine.NotKept:
-		p.h[wAdmitted]++
-	case engine.Replaced:
-		p.h[wReplaced]++
-	case engine.EvictedOldest:
-		p.h[wAdmitted]++
-		p.h[wEvicted]++
-	case engine.DroppedStale:
-		p.h[wStale]++
-	}
+	a := p.pool.Record(now, in)
+	p.due = min(p.due, probe.Later(now, p.life))
+	p.count(a)
 	return a
+}
+
+func (p *Prequal) count(a engine.Admission) {
+	h := p.h
+	h[wReadings]++
+	switch a {
+	case engine.Replaced:
+		h[wReplaced]++
+	case engine.DroppedStale:
+		h[wStale]++
+	case engine.EvictedOldest:
+		h[wEvicted]++
+		h[wAdmitted]++
+	default:
+		h[wAdmitted]++
+	}
+}
+
+// expire lets go what has aged.
+func (p *Prequal) expire(now engine.Instant) {
+	p.window.Expire(now)
+	p.pool.SetThreshold(p.window.Threshold())
+	p.h[wExpired] += uint64(p.pool.Expire(now, p.c.MaxAge))
+	p.rearm()
 }
 
 // uses rounds the reuse budget at random so that its mean is kept.

@@ -272,6 +272,9 @@ func latencyOf(w uint64) engine.Duration {
 	return engine.Duration(w)
 }
 
+// earliestAsked is called when a late answer meets a full pool.
+//
+//go:noinline
 func (p *Pool) earliestAsked() engine.Instant {
 	first := engine.Instant(1<<63 - 1)
 	for used := p.used(); used != 0; used &= used - 1 {
@@ -335,13 +338,14 @@ func (p *Pool) Due(maxAge engine.Duration) engine.Instant {
 	if p.Len() == 0 {
 		return never
 	}
-	return later(p.oldest, maxAge)
+	return Later(p.oldest, maxAge)
 }
 
 // never is later than every instant that matters.
 const never = engine.Instant(1<<63 - 1)
 
-func later(at engine.Instant, d engine.Duration) engine.Instant {
+// Later adds a span to an instant, which stays at the last one there is.
+func Later(at engine.Instant, d engine.Duration) engine.Instant {
 	if at > never-engine.Instant(d) {
 		return never
 	}
@@ -354,7 +358,7 @@ func (p *Pool) Expire(now engine.Instant, maxAge engine.Duration) (expired int) 
 		h := p.firstIn()
 		// oldest is a lower bound: removals for other reasons do not search for the next.
 		p.oldest = engine.Instant(p.rec(h)[recAt])
-		if now < later(p.oldest, maxAge) {
+		if now < Later(p.oldest, maxAge) {
 			break
 		}
 		p.remove(h)
@@ -405,7 +409,9 @@ func (p *Pool) compensate(h uint32) {
 		p.cold--
 	}
 	r[recRIF]++
-	p.key.w[h] = p.rank(rif+1, r[recLat], p.threshold) | uint64(h)
+	if rif >= p.threshold {
+		p.key.w[h] = p.rank(rif+1, r[recLat], p.threshold) | uint64(h)
+	}
 	if rif+1 >= ToldRIF {
 		p.alike = true
 	}

@@ -17,7 +17,8 @@ const (
 // ones. Where two keys are equal, the lower RIF is better, then the lower latency, then the
 // newer receipt, then the lower [engine.Set.Tie]: one strict total order, whose minimum
 // decides and whose maximum is removed. Keys may be equal only for entries of equal latency,
-// or beyond what keys tell apart; unequal keys must be right.
+// or beyond what keys tell apart; unequal keys must be right. At or below the threshold a key
+// does not depend on RIF.
 type Rank func(rif uint32, latency uint64, threshold uint32) uint64
 
 // worst is the handle of the last in the order, over every entry, eligible or not.

@@ -13,7 +13,7 @@ func (p *Pool) Entries(now engine.Instant, maxAge engine.Duration, dst []engine.
 		h := p.settle(left, median, false)
 		left &^= 1 << h
 		r := p.rec(h)
-		if now >= later(engine.Instant(r[recAt]), maxAge) {
+		if now >= Later(engine.Instant(r[recAt]), maxAge) {
 			continue
 		}
 		slot, rif := uint32(r[recSlot]), uint32(r[recRIF])

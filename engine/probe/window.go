@@ -1,10 +1,6 @@
 package probe
 
-import (
-	"slices"
-
-	"github.com/headroom-lb/headroom/engine"
-)
+import "github.com/headroom-lb/headroom/engine"
 
 // MaxWindow bounds a window.
 const MaxWindow = 4096
@@ -23,8 +19,8 @@ type Window struct {
 	age  engine.Duration
 	q    uint64 // quantile in parts per 10,000
 
-	sorted    []uint32 // derived: the RIFs in force, ascending
-	threshold uint32   // derived
+	sorted    ranked // derived: the RIFs in force, ascending
+	threshold uint32 // derived
 	due       engine.Instant
 }
 
@@ -37,7 +33,7 @@ const (
 // Init makes a window of up to max readings younger than age, ranked at quantile q, in parts
 // per 10,000. Bind it before use.
 func (w *Window) Init(max int, age engine.Duration, q uint64) {
-	*w = Window{max: max, age: age, q: q, sorted: make([]uint32, 0, max)}
+	*w = Window{max: max, age: age, q: q, sorted: newRanked(max)}
 }
 
 // Words is the size of the window's state.
@@ -48,11 +44,10 @@ func (w *Window) Bind(words []uint64) {
 	w.head = (*[windowHead]uint64)(words)
 	w.at = words[windowHead : windowHead+w.max]
 	w.rif = words[windowHead+w.max : w.Words()]
-	w.sorted = w.sorted[:0]
+	w.sorted.clear()
 	for i := range min(w.Len(), w.max) {
-		w.sorted = append(w.sorted, uint32(w.rif[(int(w.head[windowFirst]%uint64(w.max))+i)%w.max]))
+		w.sorted.insert(uint32(w.rif[(int(w.head[windowFirst]%uint64(w.max))+i)%w.max]))
 	}
-	slices.Sort(w.sorted)
 	w.rank()
 	w.due = never
 	if w.sound() {
@@ -69,7 +64,7 @@ func (w *Window) sound() bool {
 func (w *Window) arm() {
 	w.due = never
 	if w.Len() > 0 {
-		w.due = later(engine.Instant(w.at[w.head[windowFirst]]), w.age)
+		w.due = Later(engine.Instant(w.at[w.head[windowFirst]]), w.age)
 	}
 }
 
@@ -92,10 +87,7 @@ func (w *Window) Add(now engine.Instant, rif uint32) {
 		}
 		w.at[to], w.rif[to] = uint64(now), uint64(v)
 		w.head[windowLen]++
-		i := lowerBound(w.sorted, v)
-		w.sorted = w.sorted[:n+1]
-		copy(w.sorted[i+1:], w.sorted[i:n])
-		w.sorted[i] = v
+		w.sorted.insert(v)
 		w.rank()
 		w.arm()
 		return
@@ -106,39 +98,11 @@ func (w *Window) Add(now engine.Instant, rif uint32) {
 		first = 0
 	}
 	w.head[windowFirst] = uint64(first)
-	w.swap(old, v)
+	if old != v {
+		w.sorted.swap(old, v)
+		w.rank()
+	}
 	w.arm()
-}
-
-// swap takes one value out of the sorted column and puts another in, moving what lies between.
-func (w *Window) swap(old, v uint32) {
-	if old == v {
-		return
-	}
-	from, to := lowerBound(w.sorted, old), lowerBound(w.sorted, v)
-	if v > old {
-		to--
-		copy(w.sorted[from:to], w.sorted[from+1:to+1])
-	} else {
-		copy(w.sorted[to+1:from+1], w.sorted[to:from])
-	}
-	w.sorted[to] = v
-	w.rank()
-}
-
-// lowerBound is the number of values below v in an ascending column. Comparisons become
-// arithmetic, because RIFs come in no order that a processor could learn.
-func lowerBound(column []uint32, v uint32) (i int) {
-	for n := len(column); n > 0; {
-		half := (n + 1) >> 1
-		below := 0
-		if column[i+half-1] < v {
-			below = 1
-		}
-		i += half * below
-		n -= half
-	}
-	return i
 }
 
 // Due is the instant at which the oldest reading reaches the age limit.
@@ -159,9 +123,7 @@ func (w *Window) shed(now engine.Instant) {
 
 func (w *Window) drop() {
 	first := w.head[windowFirst]
-	i, n := lowerBound(w.sorted, uint32(w.rif[first])), len(w.sorted)-1
-	copy(w.sorted[i:n], w.sorted[i+1:])
-	w.sorted = w.sorted[:n]
+	w.sorted.remove(uint32(w.rif[first]))
 	w.at[first], w.rif[first] = 0, 0
 	if first++; first == uint64(w.max) {
 		first = 0
@@ -172,8 +134,8 @@ func (w *Window) drop() {
 
 func (w *Window) rank() {
 	w.threshold = engine.NoThreshold
-	if k := uint64(len(w.sorted)); k > 0 && w.q < Unit {
-		w.threshold = w.sorted[max((w.q*k+Unit-1)/Unit, 1)-1]
+	if k := uint64(w.sorted.n); k > 0 && w.q < Unit {
+		w.threshold = w.sorted.at[max((w.q*k+Unit-1)/Unit, 1)-1]
 	}
 }
 

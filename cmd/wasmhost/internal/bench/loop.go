@@ -85,7 +85,7 @@ func (l *loop) readings() float64 { return l.others(l.reading) }
 func (l *loop) others(f func()) float64 { return l.runs(f, l.query) }
 
 func (l *loop) runs(f, after func()) float64 {
-	const run = 4
+	const run = 7
 	l.times = l.times[:0]
 	for range runsPerRound {
 		if l.keeps {
