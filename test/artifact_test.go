@@ -21,7 +21,7 @@ const distDir = "../wasm/dist/"
 
 func buildText(digest string) string {
 	return "sha256    " + digest + "\ntoolchain " + runtime.Version() + "\nflags     GOOS=wasip1 GOARCH=wasm go build " +
-		"-buildmode=c-shared -trimpath -buildvcs=false -ldflags=\"-s -w -buildid=\" ./wasm\n"
+		"-buildmode=c-shared -trimpath -buildvcs=false " + guestbuild.NoNilChecks + " -ldflags=\"-s -w -buildid=\" ./wasm\n"
 }
 
 // The committed module is what the sources build to, byte for byte.

@@ -11,6 +11,8 @@ import (
 // num/den, held as a ratio so that its rounding keeps the mean exactly.
 type budget struct {
 	num, den   uint64
+	whole      uint32 // num/den, for rounding
+	rest       uint64 // num%den
 	pool       uint64
 	removeRate uint64 // parts per 10,000
 	shrunk     bool   // the small-fleet rule is in force
@@ -30,7 +32,6 @@ func (c *PrequalConfig) derive(n int) (b budget, ok bool) {
 		return b, false
 	}
 	b.num, b.den = (probe.Unit+c.Delta)*uint64(n), uint64(in-out)
-	b.floor()
 	return b, true
 }
 
@@ -55,18 +56,17 @@ func (c *PrequalConfig) fit(n int) budget {
 		num: probe.Unit + c.Delta, den: uint64(max(inflow-remove, leastInflow)),
 		pool: uint64(pool), removeRate: uint64(remove), shrunk: true,
 	}
-	b.floor()
 	return b
 }
 
-func (b *budget) floor() {
-	if b.num < b.den {
+// settle makes the budget at least one and ready for rounding; whole stays within a record's
+// field.
+func (b *budget) settle() {
+	if b.num < b.den || b.den == 0 {
 		b.num, b.den = 1, 1
 	}
+	b.whole, b.rest = uint32(min(b.num/b.den, 1<<31)), b.num%b.den
 }
-
-// whole and rest split the budget for rounding; whole stays within a record's field.
-func (b *budget) whole() uint32 { return uint32(min(b.num/b.den, 1<<31)) }
 
 func (c *PrequalConfig) outsideDomain(n int) error {
 	return &engine.ConfigError{

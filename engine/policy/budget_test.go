@@ -17,6 +17,7 @@ func TestReuseBudgetFollowsTheEquation(t *testing.T) {
 		c := DefaultPrequal(0)
 		b, ok := c.derive(n)
 		require.True(t, ok, n)
+		b.settle()
 		assert.InDelta(t, want, b.mean(), 1e-6, n)
 		assert.False(t, b.shrunk)
 	}
@@ -25,6 +26,7 @@ func TestReuseBudgetFollowsTheEquation(t *testing.T) {
 		c.ProbeRate, c.RemoveRate = rate, 2500
 		b, ok := c.derive(100)
 		require.True(t, ok)
+		b.settle()
 		assert.InDelta(t, want, b.mean(), 1e-3, rate)
 	}
 	for n := range 25 {
@@ -40,6 +42,7 @@ func TestTheSmallFleetRuleStaysInBounds(t *testing.T) {
 			c := DefaultPrequal(0)
 			c.ProbeRate = probes
 			b := c.fit(n)
+			b.settle()
 			assert.LessOrEqual(t, b.pool, uint64(16))
 			assert.GreaterOrEqual(t, b.pool, uint64(2))
 			assert.LessOrEqual(t, b.removeRate, c.RemoveRate)

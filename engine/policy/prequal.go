@@ -40,21 +40,19 @@ type Prequal struct {
 // The policy's own words; the pool's and the window's follow.
 const (
 	wRemove    = iota // removal credit, parts per 10,000
-	wOldest           // 1 when the next removal takes the oldest
-	wProbe            // probe credit, parts per 10,000
+	wRemoved          // entries removed, the worst and the oldest in turn
+	wDecisions        // each is worth probe_rate
+	wSpent            // of that, parts per 10,000: probes that came due, and credit dropped
 	wProbed           // 1 once probes were due
 	wProbedAt         // when they last were
 	wGoodFleet        // last fleet size inside the budget's domain, for fit=strict
-	wAdmitted         // counters from here on, in the order of engine.Counters
+	wAdmitted         // counters from here on
 	wReplaced
 	wEvicted
 	wStale
-	wWorst
-	wOldestGone
 	wExpired
-	wExhausted
 	wForgotten
-	wDecisions
+	wLeft // with their replica
 	wFallbacks
 	wReadings
 	wProbesDue
@@ -69,7 +67,7 @@ func NewPrequal(c PrequalConfig) (*Prequal, error) {
 	}
 	p := &Prequal{c: c, spec: c.spec(), life: min(c.MaxAge, c.WindowAge)}
 	p.self = p
-	p.pool.Init(c.Pool, hotCold)
+	p.pool.Init(c.Pool, c.MinPool, hotCold)
 	p.window.Init(c.Window, c.WindowAge, c.Quantile)
 	return p, nil
 }
@@ -112,7 +110,7 @@ func (p *Prequal) Admit(eligible int) error {
 }
 
 // Moved carries the pool to the new slots.
-func (p *Prequal) Moved(remap []int32) { p.pool.Moved(remap) }
+func (p *Prequal) Moved(remap []int32) { p.h[wLeft] += uint64(p.pool.Moved(remap)) }
 
 // Changed fits pool, removal and reuse to the eligible fleet.
 func (p *Prequal) Changed() {
@@ -131,27 +129,19 @@ func (p *Prequal) Changed() {
 
 // refit derives what is not state: the budget in force for n eligible replicas.
 func (p *Prequal) refit(n int) {
-	p.held = false
-	if p.c.Reuse != 0 {
-		p.b = budget{num: p.c.Reuse, den: probe.Unit, pool: uint64(p.c.Pool), removeRate: p.c.RemoveRate}
-		return
-	}
 	b, ok := p.c.derive(n)
+	p.held = false
 	switch {
-	case ok:
-	case n == 0: // nobody to serve: nothing to fit to, and entries wait for their replicas
-		b.num, b.den = 1, 1
+	case p.c.Reuse != 0:
+		b.num, b.den = p.c.Reuse, probe.Unit
+	case ok || n == 0: // with nobody to serve there is nothing to fit to: entries wait
 	case !p.c.Strict:
 		b = p.c.fit(n)
 	case p.h[wGoodFleet] != 0:
 		b, _ = p.c.derive(int(min(p.h[wGoodFleet], engine.MaxCandidates)))
 		p.held = true
-	default:
-		b.num, b.den = 1, 1
 	}
-	if b.den == 0 { // a restored block may name a fleet that was never good
-		b.num, b.den = 1, 1
-	}
+	b.settle()
 	p.b = b
 }
 
@@ -160,29 +150,21 @@ func (p *Prequal) Decide(now engine.Instant, _ engine.Key) error {
 	p = p.self
 	h := p.h
 	h[wDecisions]++
-	h[wProbe] += p.c.ProbeRate
-	credit := h[wRemove] + p.b.removeRate
-	turn := h[wOldest]
+	credit, removed := h[wRemove]+p.b.removeRate, h[wRemoved]
+	turn := removed & 1
 	if credit < probe.Unit {
 		turn = probe.Nobody
 	}
-	if now >= p.due || credit >= 2*probe.Unit || !p.pool.Serve(now, turn, p.c.MinPool) {
+	if now >= p.due || credit >= 2*probe.Unit || !p.pool.Serve(now, turn) {
 		h[wRemove] = credit
 		return p.decideWithCare(now)
 	}
 	h = p.self.h
-	gone := uint64(0)
-	if p.set.Out.UsesLeft == 0 {
-		gone = 1
-	}
-	h[wExhausted] += gone
 	if turn == probe.Nobody {
 		h[wRemove] = credit
 		return nil
 	}
-	h[wRemove] = credit - probe.Unit
-	h[wOldest] = turn ^ 1
-	h[wWorst+turn&1]++
+	h[wRemove], h[wRemoved] = credit-probe.Unit, removed+1
 	return nil
 }
 
@@ -204,9 +186,6 @@ func (p *Prequal) decideWithCare(now engine.Instant) error {
 	d.Regime = engine.RegimeHot
 	if o.Cold > 0 {
 		d.Regime = engine.RegimeCold
-	}
-	if d.UsesLeft == 0 {
-		p.h[wExhausted]++
 	}
 	if d.Latency == engine.UnknownLatency {
 		d.Latency = o.Median
@@ -230,14 +209,12 @@ func (p *Prequal) removeDue() {
 			h[wRemove] %= probe.Unit
 			return
 		}
-		if h[wOldest] == 0 {
+		if h[wRemoved]&1 == probe.Worst {
 			p.pool.RemoveWorst()
-			h[wWorst]++
 		} else {
 			p.pool.RemoveOldest()
-			h[wOldestGone]++
 		}
-		h[wOldest] ^= 1
+		h[wRemoved]++
 	}
 }
 
@@ -320,21 +297,22 @@ func (p *Prequal) expire(now engine.Instant) {
 
 // uses rounds the reuse budget at random so that its mean is kept.
 func (p *Prequal) uses() uint32 {
-	whole, rest := p.b.whole(), p.b.num%p.b.den
-	if rest != 0 && uint64(p.set.Draw(1<<30))*p.b.den < rest<<30 {
-		whole++
+	b := &p.b
+	if b.rest != 0 && uint64(p.set.Draw(1<<30))*b.den < b.rest<<30 {
+		return b.whole + 1
 	}
-	return whole
+	return b.whole
 }
 
 // Probes spends the probe credit on distinct eligible replicas, uniform without replacement
 // (Floyd's subset sampling).
 func (p *Prequal) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 	eligible := uint32(p.set.Eligible())
-	due := p.h[wProbe] / probe.Unit
-	p.h[wProbe] %= probe.Unit
+	credit := p.h[wDecisions]*p.c.ProbeRate - p.h[wSpent]
+	due := credit / probe.Unit
+	p.h[wSpent] += due * probe.Unit
 	if over := min(due, uint64(eligible)); over > MaxProbes {
-		p.h[wProbe] += (over - MaxProbes) * probe.Unit
+		p.h[wSpent] -= (over - MaxProbes) * probe.Unit
 		due = MaxProbes
 	}
 	last := p.set.First()
@@ -370,11 +348,14 @@ func (p *Prequal) Entries(now engine.Instant, dst []engine.Entry) []engine.Entry
 // Inspect shows the counters and what was derived for the fleet.
 func (p *Prequal) Inspect(c *engine.Counters, f *engine.Fit) {
 	h := p.h
+	removed := h[wRemoved]
 	*c = engine.Counters{
 		Admitted: h[wAdmitted], Replaced: h[wReplaced], EvictedOldest: h[wEvicted], DroppedStale: h[wStale],
-		RemovedWorst: h[wWorst], RemovedOldest: h[wOldestGone], Expired: h[wExpired], Exhausted: h[wExhausted], Forgotten: h[wForgotten],
+		RemovedWorst: (removed + 1) / 2, RemovedOldest: removed / 2, Expired: h[wExpired], Forgotten: h[wForgotten],
 		Decisions: h[wDecisions], Fallbacks: h[wFallbacks], Readings: h[wReadings], ProbesDue: h[wProbesDue], HeldFit: h[wHeld],
 	}
+	// What was admitted and went no other way was used up.
+	c.Exhausted = c.Admitted - c.EvictedOldest - removed - c.Expired - c.Forgotten - h[wLeft] - uint64(p.pool.Len())
 	*f = engine.Fit{
 		Pool: uint32(p.pool.Limit()), RemoveRate: uint32(p.b.removeRate), ReuseBudget: p.b.num * probe.Unit / p.b.den,
 		Threshold: p.window.Threshold(), WindowFilled: uint32(p.window.Len()), Shrunk: p.b.shrunk, Held: p.held,
@@ -390,6 +371,6 @@ func (p *Prequal) Valid() bool {
 		}
 	}
 	now := p.set.Last()
-	return h[wRemove] < probe.Unit && h[wOldest] <= 1 && h[wProbe] < 1<<62 && h[wProbed] <= 1 &&
+	return h[wRemove] < probe.Unit && h[wDecisions] < 1<<44 && h[wSpent] <= h[wDecisions]*p.c.ProbeRate && h[wProbed] <= 1 &&
 		p.pool.Limit() == int(p.b.pool) && p.pool.Valid(now) && p.window.Valid(now)
 }

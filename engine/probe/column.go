@@ -66,6 +66,31 @@ func (c *column) mostBeyond(m uint64) uint64 {
 	return m - 1
 }
 
+// ends are the largest and the smallest word of at least two that are not blank. For larger
+// columns than the usual the caller asks twice.
+//
+//go:noinline
+func (c *column) ends() (most, least uint64) {
+	k := c.self
+	v := k.w[0]
+	w := k.w[1]
+	most, least = max(v+1, w+1), min(v, w)
+	v, w = k.w[2], k.w[3]
+	most, least = max(most, max(v+1, w+1)), min(least, min(v, w))
+	v, w = k.w[4], k.w[5]
+	most, least = max(most, max(v+1, w+1)), min(least, min(v, w))
+	v, w = k.w[6], k.w[7]
+	most, least = max(most, max(v+1, w+1)), min(least, min(v, w))
+	v, w = k.w[8], k.w[9]
+	most, least = max(most, max(v+1, w+1)), min(least, min(v, w))
+	v, w = k.w[10], k.w[11]
+	most, least = max(most, max(v+1, w+1)), min(least, min(v, w))
+	v, w = k.w[12], k.w[13]
+	most, least = max(most, max(v+1, w+1)), min(least, min(v, w))
+	v, w = k.w[14], k.w[15]
+	return max(most, max(v+1, w+1)) - 1, min(least, min(v, w))
+}
+
 // count is how many words equal v.
 //
 //go:noinline

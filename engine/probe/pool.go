@@ -13,27 +13,27 @@ const MaxPool = 64
 // key in a column that a decision scans, so that a decision is one short branch-free pass.
 // Charging and reading are the caller's one step; nothing here is safe for concurrent use.
 type Pool struct {
-	self *Pool // a guest keeps a pointer it loaded in a register, but loads an argument at each use
-	set  *engine.Set
-	rank Rank
-	max  int // storage
+	self    *Pool // a guest keeps a pointer it loaded in a register, but loads an argument at each use
+	set     *engine.Set
+	rank    Rank
+	max     int // storage
+	minimum int
 
 	// State, in the block.
 	head *[poolHead]uint64
 	recs []uint64 // recWords for each handle
 
 	// Derived from the state, the set and the threshold.
-	key        column     // by handle: rank | handle
-	age        column     // by handle: (seqEnd - sequence) << 6 | handle: the oldest has the most
-	last       [2]*column // whose largest is removed, by turn: worst, oldest
-	plain      bool       // every entry is eligible and knows its latency, and the pool is one chunk
-	speed      column     // by handle: latency as far as keys tell it apart
-	where      []uint8    // by slot: handle + 1 of its entry, or 0
-	free       uint64     // handles not in use
-	cold       int        // entries at or below the threshold
-	alike      bool       // two keys may tie
-	unknown    int        // entries without a latency
-	ineligible int        // entries whose replica may not receive queries
+	key        column  // by handle: rank | handle
+	age        column  // by handle: (seqEnd - sequence) << 6 | handle: the oldest has the most
+	plain      bool    // every entry is eligible and knows its latency, and the pool is one chunk
+	speed      column  // by handle: latency as far as keys tell it apart
+	where      []uint8 // by slot: handle + 1 of its entry, or 0
+	free       uint64  // handles not in use
+	cold       int     // entries at or below the threshold
+	alike      bool    // two keys may tie
+	unknown    int     // entries without a latency
+	ineligible int     // entries whose replica may not receive queries
 	oldest     engine.Instant
 	threshold  uint32
 }
@@ -63,10 +63,10 @@ const (
 	seqEnd     = 1<<57 - 1
 )
 
-// Init makes a pool with room for max entries, at most MaxPool. Bind it before use, and do
-// not copy it.
-func (p *Pool) Init(max int, rank Rank) {
-	*p = Pool{self: p, max: max, rank: rank}
+// Init makes a pool with room for max entries, at most MaxPool, of which Serve wants a minimum.
+// Bind it before use, and do not copy it.
+func (p *Pool) Init(max, minimum int, rank Rank) {
+	*p = Pool{self: p, max: max, minimum: minimum, rank: rank}
 }
 
 // Words is the size of the pool's state.
@@ -106,7 +106,6 @@ func (p *Pool) derive() {
 			first, p.oldest = r[recSeq], engine.Instant(r[recAt])
 		}
 	}
-	p.last = [2]*column{&p.key, &p.age}
 	p.rerank()
 	p.compare()
 	p.Changed()
@@ -418,14 +417,16 @@ func (p *Pool) compensate(h uint32) {
 }
 
 // Moved follows a change of the candidate set; entries of replicas that left go with them.
-func (p *Pool) Moved(remap []int32) {
+func (p *Pool) Moved(remap []int32) (left int) {
 	for used := p.used(); used != 0; used &= used - 1 {
 		r := p.rec(uint32(bits.TrailingZeros64(used)))
 		if to := remap[uint32(r[recSlot])]; to >= 0 {
 			r[recSlot] = r[recSlot]&^(1<<32-1) | uint64(to)
 		} else {
 			clear(r[:])
+			left++
 		}
 	}
 	p.derive()
+	return left
 }

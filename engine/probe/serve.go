@@ -16,23 +16,31 @@ const (
 // Serve is an ordinary decision in one go: it removes whose turn it is, finds the best entry
 // and takes it, filling in the set's Out. It returns false, with nothing changed, for what
 // the caller has to do step by step: an entry that may not decide or has no latency, or fewer
-// than minimum entries once one has gone.
+// entries than the minimum once one has gone.
 //
 // It is written out where it could call, because a guest pays for a call, or for a jump over
 // what is rare, about as much as for scanning the pool.
-func (p *Pool) Serve(now engine.Instant, turn uint64, minimum int) bool {
+func (p *Pool) Serve(now engine.Instant, turn uint64) bool {
 	p = p.self
 	free, cold, threshold := p.free, p.cold, p.threshold
 	n := p.max - bits.OnesCount64(free)
-	if n <= minimum || !p.plain || p.set.AnyTried() {
+	if n <= p.minimum || !p.plain || p.set.AnyTried() {
 		return false
 	}
 	if p.alike || turn > Oldest {
 		return p.serveWithCare(now, turn)
 	}
 
-	h := p.last[turn].most() % chunk
+	var gone, best uint64
+	if turn == Worst {
+		gone, best = p.key.ends()
+	} else {
+		gone = p.age.most()
+		p.key.w[gone%chunk] = blank
+		best = p.key.least()
+	}
 	p = p.self
+	h := gone % chunk
 	r := p.rec(uint32(h))
 	cold -= belowOrAt(r[recRIF], threshold)
 	p.where[uint32(r[recSlot])] = 0
@@ -40,8 +48,7 @@ func (p *Pool) Serve(now engine.Instant, turn uint64, minimum int) bool {
 	r[recSlot] = 0
 	free |= 1 << h
 
-	h = p.key.least() % chunk
-	p = p.self
+	h = best % chunk
 	r = p.rec(uint32(h))
 	d := &p.set.Out
 	d.Offered, d.Cold, d.Hot, d.Threshold = uint32(n-1), uint32(cold), uint32(n-1-cold), threshold

@@ -19,12 +19,14 @@ type loop struct {
 	d     engine.Decision
 	open  []engine.ID
 	keeps bool
+	run   int // calls timed together: a burst that the pool can serve
 	err   error
 	times []time.Duration
 }
 
 const (
 	runsPerRound = 100
+	longestRun   = 7
 	openQueries  = 64
 )
 
@@ -38,6 +40,15 @@ func newLoop(m engine.Machine, n int) (*loop, error) {
 	}
 	a, err := m.Record(0, l.cs[0].ID, engine.Reading{RIF: 1, Latency: engine.Millisecond})
 	l.keeps = err == nil && a != engine.NotKept
+	l.run = longestRun
+	var c engine.Counters
+	var f engine.Fit
+	if err := m.Inspect(&c, &f); err != nil {
+		return nil, err
+	}
+	if l.keeps { // two entries go with each query
+		l.run = max(1, min(longestRun, (int(f.Pool)-1)/2))
+	}
 	for range 2000 {
 		l.reading()
 		l.query()
@@ -75,35 +86,35 @@ func (l *loop) finish() {
 	}
 }
 
-// decisions times short runs of calls: four queries after the twelve readings that they are
-// due. All of these return nanoseconds a call at the lower quartile, the timer's share off.
+// decisions times bursts of queries, as many as the pool can serve, each burst after the
+// readings that it is due. All of these return nanoseconds a call at the lower quartile, the
+// timer's share off.
 func (l *loop) decisions() float64 { return l.runs(l.query, func() {}) }
 
-// readings times runs of four readings, and others the same runs of anything else.
+// readings times runs of readings, and others the same runs of anything else.
 func (l *loop) readings() float64 { return l.others(l.reading) }
 
 func (l *loop) others(f func()) float64 { return l.runs(f, l.query) }
 
 func (l *loop) runs(f, after func()) float64 {
-	const run = 7
 	l.times = l.times[:0]
 	for range runsPerRound {
 		if l.keeps {
-			for range 3 * run {
+			for range 3 * l.run {
 				l.reading()
 			}
 		}
 		start := time.Now()
-		for range run {
+		for range l.run {
 			f()
 		}
 		l.times = append(l.times, time.Since(start))
-		for range run {
+		for range l.run {
 			after()
 			l.finish()
 		}
 	}
-	return (quartile(l.times) - timer()) / run
+	return (quartile(l.times) - timer()) / float64(l.run)
 }
 
 func quartile(v []time.Duration) float64 {
