@@ -25,8 +25,7 @@ type EstimatorConfig struct {
 	// 8 to 4,096; default 64.
 	Tags int
 	// FinishedOnly looks at finished queries alone, as the paper does, to show survivorship after
-	// a jump of RIF. In the simulated testbed it costs 2 to 11 % of p99 and 7 to 35 % of p99.9,
-	// the more the higher the load.
+	// a jump of RIF: it costs the tail, the more the higher the load and the fewer the clients.
 	FinishedOnly bool
 }
 
