@@ -52,7 +52,7 @@ const Causes = len(causeNames)
 // Decision is the answer to a query.
 type Decision struct {
 	ID        ID
-	Latency   Duration // of the entry that decided, as ranked; UnknownLatency if none is known
+	Latency   Duration // of the entry that decided, as ranked; UnknownLatency if none on offer is known, 0 if no entry decided
 	Age       Duration // of that entry, since its receipt
 	Index     uint32   // position in the candidate set
 	Offered   uint32   // entries of eligible, not-tried candidates

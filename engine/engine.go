@@ -45,7 +45,6 @@ type Engine struct {
 	spare  []uint64
 	fixed  int
 	max    int
-	print  uint64
 }
 
 // New makes an engine without candidates.
@@ -57,7 +56,7 @@ func New(p Policy, c Config) *Engine {
 	lay := p.Layout()
 	e.fixed = lay.Fixed
 	e.set.stride = 1 + lay.PerSlot
-	e.print = hash.Word(hash.Word(hash.String(p.Spec()), c.Salt), uint64(lay.Fixed)<<32|uint64(lay.PerSlot))
+	print := hash.Word(hash.Word(hash.String(p.Spec()), c.Salt), uint64(lay.Fixed)<<32|uint64(lay.PerSlot))
 	seed := p.Seed()
 	if c.Salt != 0 {
 		seed = hash.Mix(seed ^ hash.Mix(c.Salt))
@@ -65,7 +64,7 @@ func New(p Policy, c Config) *Engine {
 	e.block = make([]uint64, headWords+e.fixed)
 	e.attach(nil, nil, e.block)
 	h := e.set.head
-	h[headMagic], h[headPolicy], h[headSet] = magic, e.print, fingerprint(nil)
+	h[headMagic], h[headPolicy], h[headSet] = magic, print, fingerprint(nil)
 	h[headRand], h[headTie], h[headNow] = seed, hash.Mix(seed+1), 1<<63
 	p.Bind(e.fixedWords(), e.set, true)
 	p.Changed()
@@ -167,8 +166,8 @@ func (e *Engine) SetStatus(now Instant, id ID, st Status) error {
 	return nil
 }
 
-// Decide places a query and counts it in flight: ErrNoCandidates, ErrNoneEligible, or what
-// the policy refuses with.
+// Decide places a query and counts it in flight: ErrNoCandidates, ErrNoneEligible,
+// ErrCapacity for more than MaxTried replicas to avoid, or what the policy refuses with.
 func (e *Engine) Decide(q *Query, d *Decision) error {
 	s := e.set
 	if len(q.Tried) > 0 {
@@ -291,7 +290,8 @@ func (e *Engine) InFlight(id ID) uint32 {
 // Spec is the policy's canonical spec line.
 func (e *Engine) Spec() string { return e.policy.Spec() }
 
-// Block is the whole mutable state, by reference, until the candidates change.
+// Block is the whole mutable state, by reference, until the candidates change or a block is
+// restored.
 func (e *Engine) Block() []uint64 { return e.block }
 
 // Snapshot appends the block as little-endian bytes.
@@ -319,7 +319,7 @@ func (e *Engine) Restore(b []byte) error {
 	}
 	for _, h := range [...]int{headMagic, headPolicy, headSet, headCount} {
 		if next[h] != e.block[h] {
-			return &DetailError{ErrBlock, [...]string{"layout", "policy", "candidates", "candidate count"}[h] + " differ"}
+			return &DetailError{ErrBlock, [...]string{"layout", "policy", "candidates", "candidate count"}[h] + " differ; restore on a machine with the same spec, salt, candidates and statuses"}
 		}
 	}
 	for i := range e.set.cands {

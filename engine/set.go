@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/headroom-lb/headroom/engine/internal/hash"
 	"github.com/headroom-lb/headroom/engine/internal/prng"
@@ -38,9 +39,6 @@ func (s *Set) Eligible() int { return len(s.eligible) }
 
 // Open is the number of candidates that this query may go to.
 func (s *Set) Open() int { return len(s.eligible) - len(s.tried) }
-
-// Candidate returns the row in a slot.
-func (s *Set) Candidate(slot uint32) Candidate { return s.cands[slot] }
 
 // ID returns the identity in a slot.
 func (s *Set) ID(slot uint32) ID { return s.cands[slot].ID }
@@ -141,7 +139,7 @@ func (s *Set) setStatus(slot int, st Status) {
 func (s *Set) exclude(ids []ID) error {
 	s.tried = s.triedBuf[:0]
 	if len(ids) > MaxTried {
-		return ErrCapacity
+		return &DetailError{ErrCapacity, strconv.Itoa(len(ids)) + " replicas tried, at most " + strconv.Itoa(MaxTried)}
 	}
 	for _, id := range ids {
 		slot, ok := s.Slot(id)

@@ -18,7 +18,7 @@ import (
 // Balancer decides for many callers at once. Make one for each group of replicas and keep it.
 type Balancer struct {
 	opts       options
-	make       maker
+	start      maker
 	spec       string
 	salt       uint64
 	began      time.Time
@@ -28,7 +28,8 @@ type Balancer struct {
 
 	membership sync.Mutex // one change at a time
 	fleet      atomic.Pointer[fleet]
-	closed     atomic.Bool
+	closed     bool           // under admit
+	ended      chan struct{}  // closed when it is
 	open       sync.WaitGroup // placements; guarded against use after Wait by admit
 	admit      sync.RWMutex
 	prober     atomic.Pointer[chan ticket]
@@ -64,8 +65,8 @@ func NewNativeBalancer(parse func(spec string) (engine.Policy, error), spec stri
 	}, spec, opts)
 }
 
-func newBalancer(ctx context.Context, make maker, spec string, opts []Option) (*Balancer, error) {
-	b := &Balancer{make: make, began: time.Now(), opts: options{shards: 1}}
+func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (*Balancer, error) {
+	b := &Balancer{start: start, began: time.Now(), opts: options{shards: 1}, ended: make(chan struct{})}
 	for _, opt := range opts {
 		opt(&b.opts)
 	}
@@ -73,14 +74,14 @@ func newBalancer(ctx context.Context, make maker, spec string, opts []Option) (*
 		return nil, fmt.Errorf("%d shards: want 1 to 256", b.opts.shards)
 	}
 	b.salt = b.opts.seed
-	if b.salt == 0 && !strings.Contains(" "+spec, " seed=") {
+	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
 		b.salt = rand.Uint64() | 1
 	}
 	empty, _ := newFleet(nil)
 	b.fleet.Store(empty)
 	for i := range b.opts.shards {
 		salt := b.salt + uint64(i)
-		m, canonical, err := make(ctx, salt)
+		m, canonical, err := start(ctx, salt)
 		if err != nil {
 			return nil, errors.Join(err, b.Close(ctx))
 		}
@@ -88,6 +89,12 @@ func newBalancer(ctx context.Context, make maker, spec string, opts []Option) (*
 		b.shards = append(b.shards, &shard{b: b, salt: salt, machine: m, fleet: empty})
 	}
 	return b, nil
+}
+
+func (b *Balancer) told(err error) {
+	if b.opts.trap != nil {
+		b.opts.trap(err)
+	}
 }
 
 // Spec is the canonical spec line.
@@ -166,7 +173,7 @@ func (b *Balancer) place(ctx context.Context, q Query) (*Placement, error) {
 		return nil, fmt.Errorf("%w: %d endpoints tried, at most %d", engine.ErrCapacity, len(q.Tried), engine.MaxTried)
 	}
 	b.admit.RLock()
-	if b.closed.Load() {
+	if b.closed {
 		b.admit.RUnlock()
 		return nil, ErrClosed
 	}
@@ -258,15 +265,19 @@ func (s *shard) withoutGuest(cause error) (*Placement, error) {
 // shard, so that it informs no more decisions than its uses. Unknown endpoints are
 // [engine.ErrUnknownID].
 func (b *Balancer) Record(name string, rd engine.Reading) error {
-	return b.shards[0].with(func(m engine.Machine) error {
+	err := b.shards[0].with(func(m engine.Machine) error {
 		now := b.Now()
 		rd.Asked = now
 		_, err := m.Record(now, engine.IDOf(name), rd)
 		return err
 	})
+	if errors.Is(err, engine.ErrUnknownID) {
+		return fmt.Errorf("%w: %q", err, name)
+	}
+	return err
 }
 
-// Forget drops what is held of an endpoint, as a failed probe does.
+// Forget drops what every shard holds of an endpoint.
 func (b *Balancer) Forget(name string) {
 	for _, s := range b.shards {
 		_ = s.with(func(m engine.Machine) error { return m.Forget(b.Now(), engine.IDOf(name)) })
@@ -277,7 +288,10 @@ func (b *Balancer) Forget(name string) {
 // machines.
 func (b *Balancer) Close(ctx context.Context) error {
 	b.admit.Lock()
-	b.closed.Store(true)
+	if !b.closed {
+		b.closed = true
+		close(b.ended)
+	}
 	b.admit.Unlock()
 	done := make(chan struct{})
 	go func() { b.open.Wait(); close(done) }()

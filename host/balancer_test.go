@@ -57,7 +57,8 @@ func TestBalancerPlacesByName(t *testing.T) {
 				p.Done(engine.OutcomeSuccess)
 				p.Done(engine.OutcomeFailure) // ignored
 			}
-			assert.Equal(t, []string{"e0", "e1", "e2", "e0"}, names)
+			assert.ElementsMatch(t, []string{"e0", "e1", "e2"}, names[:3])
+			assert.Equal(t, names[0], names[3])
 			p, err := b.Decide(ctx, host.Query{Tried: []string{"e1", "e2", "who"}})
 			require.NoError(t, err)
 			assert.Equal(t, "e0", p.Endpoint.Name)

@@ -24,12 +24,8 @@ func (in *Instance) SetCandidates(now engine.Instant, cs []engine.Candidate) err
 	}
 	in.rows = append(in.rows[:0], cs...)
 	in.byID = make(map[engine.ID]uint32, len(cs))
-	in.eligible = 0
 	for i, c := range cs {
 		in.byID[c.ID] = uint32(i)
-		if c.Status.Eligible() {
-			in.eligible++
-		}
 	}
 	return nil
 }
@@ -50,7 +46,7 @@ func (in *Instance) SetStatus(now engine.Instant, id engine.ID, s engine.Status)
 func (in *Instance) Decide(q *engine.Query, d *engine.Decision) error {
 	if len(q.Tried) > 0 {
 		if len(q.Tried) > abi.MaxTried {
-			return engine.ErrCapacity
+			return fmt.Errorf("%w: %d replicas tried, at most %d", engine.ErrCapacity, len(q.Tried), abi.MaxTried)
 		}
 		if err := in.look(); err != nil {
 			return err

@@ -34,7 +34,6 @@ type Instance struct {
 	rest     map[string]api.Function
 	rows     []engine.Candidate // what the guest was told, to check its answers
 	byID     map[engine.ID]uint32
-	eligible int
 }
 
 var _ engine.Machine = (*Instance)(nil)

@@ -17,8 +17,8 @@ type options struct {
 func WithShards(n int) Option { return func(o *options) { o.shards = n } }
 
 // WithSeed stirs a number into the spec's seed, so that balancers with the same spec decide
-// differently. Zero leaves the spec's seed as it is. Without this option a spec that sets no
-// seed gets a random one.
+// differently. Zero is as if not given: the spec's seed stays as it is, and a spec that sets
+// none gets a random one.
 func WithSeed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 
 // WithClock replaces the monotonic clock: nanoseconds since any fixed instant.

@@ -12,9 +12,9 @@ import (
 // ProbeFunc asks an endpoint for a reading. The prober fills in when it was asked.
 type ProbeFunc func(ctx context.Context, ep Endpoint) (engine.Reading, error)
 
-// Prober runs the probes that a balancer's engine says are due. Probes never wait in line:
-// when every worker is busy, or an endpoint has its share outstanding, a probe is shed and
-// counted, because a late reading is worth less than the next one.
+// Prober runs the probes that a balancer's engine says are due. Probes hardly wait: when the
+// workers are busy and as many probes are waiting, or an endpoint has its share outstanding,
+// a probe is shed and counted, because a late reading is worth less than the next one.
 type Prober struct {
 	Probe       ProbeFunc
 	Timeout     time.Duration // for one probe; zero means 100 ms

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/wasm/abi"
 )
 
 // maker starts machines of one kind: guests of a module, or native engines.
@@ -23,7 +25,7 @@ type shard struct {
 	salt uint64
 
 	mu       sync.Mutex
-	machine  engine.Machine // nil while a new one is being started
+	machine  engine.Machine // nil until a new one has been started
 	fleet    *fleet
 	query    engine.Query
 	tried    [engine.MaxTried]engine.ID
@@ -45,42 +47,68 @@ func (s *shard) with(f func(engine.Machine) error) error {
 // contain discards a guest that failed: its state is undefined. Another is started beside
 // the traffic. The caller holds the lock.
 func (s *shard) contain(err error) error {
-	if err == nil || !errors.Is(err, ErrTrap) && !errors.Is(err, ErrAnswer) {
+	if err == nil || !errors.Is(err, ErrTrap) && !errors.Is(err, ErrAnswer) && !errors.Is(err, abi.ErrInternal) {
 		return err
 	}
 	s.b.counts.traps.Add(1)
-	if s.b.opts.trap != nil {
-		s.b.opts.trap(err)
-	}
+	s.b.told(err)
 	dead := s.machine
 	s.machine = nil
 	s.b.background.Go(func() {
-		if c, ok := dead.(closer); ok {
-			_ = c.Close(context.Background())
-		}
-		s.rebuild()
+		closeMachine(context.Background(), dead)
+		s.revive()
 	})
 	return err
 }
 
-// rebuild starts a fresh machine for the fleet of the moment.
-func (s *shard) rebuild() {
-	m, _, err := s.b.make(context.Background(), s.salt)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil && !s.gone {
-		if err = m.SetCandidates(s.b.Now(), s.fleet.candidates); err == nil {
-			s.machine = m
-			s.b.counts.rebuilds.Add(1)
+// Waits between attempts to start a machine anew.
+const (
+	firstWait = 10 * time.Millisecond
+	mostWait  = 5 * time.Second
+)
+
+// revive starts machines until one takes the fleet, ever more slowly, or the balancer closes.
+func (s *shard) revive() {
+	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		err := s.rebuild()
+		if err == nil {
 			return
 		}
+		s.b.told(fmt.Errorf("starting a machine anew: %w", err))
+		select {
+		case <-s.b.ended:
+			return
+		case <-time.After(wait):
+		}
 	}
-	if err != nil && s.b.opts.trap != nil {
-		s.b.opts.trap(fmt.Errorf("starting a machine anew: %w", err))
+}
+
+// rebuild starts a fresh machine for the fleet of the moment.
+func (s *shard) rebuild() error {
+	m, _, err := s.b.start(context.Background(), s.salt)
+	if err != nil {
+		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		closeMachine(context.Background(), m)
+		return nil
+	}
+	if err := m.SetCandidates(s.b.Now(), s.fleet.candidates); err != nil {
+		closeMachine(context.Background(), m)
+		return err
+	}
+	s.machine = m
+	s.b.counts.rebuilds.Add(1)
+	return nil
+}
+
+func closeMachine(ctx context.Context, m engine.Machine) error {
 	if c, ok := m.(closer); ok {
-		_ = c.Close(context.Background())
+		return c.Close(ctx)
 	}
+	return nil
 }
 
 // setFleet tells the machine of new candidates; on an error the old ones stand.
@@ -118,8 +146,5 @@ func (s *shard) close(ctx context.Context) error {
 	defer s.mu.Unlock()
 	m := s.machine
 	s.machine, s.gone = nil, true
-	if c, ok := m.(closer); ok {
-		return c.Close(ctx)
-	}
-	return nil
+	return closeMachine(ctx, m)
 }

@@ -29,9 +29,6 @@ func forgive(average uint64) uint64 { return average * 99 / 100 }
 
 // averse is a reading as ranked for a replica with an error average.
 func averse(average uint64, rif uint32, latency engine.Duration) (uint32, engine.Duration) {
-	if average == 0 {
-		return rif, latency
-	}
 	factor := errorOne + errorWeight*average
 	r := uint64(rif) * factor >> 16
 	if latency == engine.UnknownLatency {

@@ -5,15 +5,15 @@ import "github.com/headroom-lb/headroom/engine"
 // LeastLoaded decides for the open candidate with the fewest queries that this client has in
 // flight.
 //
-// Cost O(n). Ties go to the first after the one that decided last, in slot order; a seed other
-// than zero starts them at a place of this client's own.
+// Cost O(n). Ties go to the first after the one that decided last, in slot order, from a start
+// that the seed draws. It fails only as the engine does, when no candidate is open.
 type LeastLoaded struct {
 	engine.Base
 	seed uint64
-	last *[2]uint64 // slot after the one that decided last; 1 once one did
+	turn cursor
 }
 
-// NewLeastLoaded makes the policy; seed zero starts ties at slot 0.
+// NewLeastLoaded makes the policy.
 func NewLeastLoaded(seed uint64) *LeastLoaded { return &LeastLoaded{seed: seed} }
 
 // Name is "least_loaded".
@@ -26,23 +26,21 @@ func (p *LeastLoaded) Seed() uint64 { return p.seed }
 func (p *LeastLoaded) Spec() string { return newLine("least_loaded").seed(p.seed).String() }
 
 // Layout asks for the cursor.
-func (*LeastLoaded) Layout() engine.Layout { return engine.Layout{Fixed: 2} }
+func (*LeastLoaded) Layout() engine.Layout { return engine.Layout{Fixed: cursorWords} }
 
 // Bind attaches the cursor.
 func (p *LeastLoaded) Bind(fixed []uint64, s *engine.Set, _ bool) {
-	p.Set, p.last = s, (*[2]uint64)(fixed)
+	p.Set = s
+	p.turn.bind(fixed)
 }
 
-// Decide scans the eligible candidates once, from the cursor on.
+// Moved keeps the place of the replica that decided last.
+func (p *LeastLoaded) Moved(remap []int32) { p.turn.moved(remap) }
+
+// Decide scans the eligible candidates once; the first least one at or after the cursor wins.
 func (p *LeastLoaded) Decide(_ engine.Instant, _ engine.Key) error {
 	s, tried := p.Set, p.Set.AnyTried()
-	if p.last[1] == 0 {
-		p.last[1] = 1
-		if p.seed != 0 {
-			p.last[0] = uint64(s.Draw(uint32(s.Len())))
-		}
-	}
-	from := uint32(p.last[0])
+	from := p.turn.from(s)
 	best, after := leastOpen{load: ^uint64(0)}, leastOpen{load: ^uint64(0)}
 	for _, slot := range s.EligibleSlots() {
 		if tried && !s.IsOpen(slot) {
@@ -59,8 +57,8 @@ func (p *LeastLoaded) Decide(_ engine.Instant, _ engine.Key) error {
 	if after.load == best.load {
 		best = after
 	}
-	p.last[0] = uint64(best.slot) + 1
-	direct(p.Set, best.slot)
+	p.turn.pass(best.slot)
+	direct(s, best.slot)
 	return nil
 }
 
@@ -69,5 +67,5 @@ type leastOpen struct {
 	slot uint32
 }
 
-// Valid accepts any place up to the end of the set it was made for.
-func (p *LeastLoaded) Valid() bool { return p.last[0] <= engine.MaxCandidates && p.last[1] <= 1 }
+// Valid checks the restored cursor.
+func (p *LeastLoaded) Valid() bool { return p.turn.valid() }

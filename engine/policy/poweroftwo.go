@@ -9,7 +9,8 @@ const MaxChoices = 16
 // queries that this client has in flight.
 //
 // Cost O(choices²), whatever the fleet. Ties go to the one drawn first, which is uniform.
-// With fewer open candidates than choices it compares them all.
+// With fewer open candidates than choices it compares them all. It fails only as the engine
+// does, when no candidate is open.
 type PowerOfTwo struct {
 	engine.Base
 	seed    uint64

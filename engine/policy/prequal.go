@@ -20,7 +20,8 @@ const MaxProbes = 64
 // entries on offer a uniform draw decides.
 //
 // Cost O(pool), whatever the fleet. Ties: RIF and latency, then the newer receipt, then a
-// hash of seed and replica, so that clients do not agree on them.
+// hash of seed and replica, so that clients do not agree on them. It fails as the engine does,
+// when no candidate is open; under fit=strict it refuses a fleet outside its budget's domain.
 type Prequal struct {
 	self   *Prequal // see probe.Pool
 	set    *engine.Set
@@ -54,7 +55,6 @@ const (
 	wForgotten
 	wLeft // with their replica
 	wFallbacks
-	wReadings
 	wProbesDue
 	wHeld
 	prequalHead
@@ -180,22 +180,11 @@ func (p *Prequal) decideWithCare(now engine.Instant) error {
 		p.fallback(&o)
 		return nil
 	}
-	p.pool.Take(now, o.Best)
-	d := &p.set.Out
-	p.book(d, &o)
-	d.Regime = engine.RegimeHot
-	if o.Cold > 0 {
-		d.Regime = engine.RegimeCold
-	}
-	if d.Latency == engine.UnknownLatency {
+	p.pool.Take(now, o.Best, o.Entries, o.Cold)
+	if d := &p.set.Out; d.Latency == engine.UnknownLatency {
 		d.Latency = o.Median
 	}
 	return nil
-}
-
-func (p *Prequal) book(d *engine.Decision, o *probe.Offer) {
-	d.Offered, d.Cold, d.Hot = uint32(o.Entries), uint32(o.Cold), uint32(o.Entries-o.Cold)
-	d.Threshold = p.window.Threshold()
 }
 
 // rearm finds the next instant at which something could have aged.
@@ -220,7 +209,8 @@ func (p *Prequal) removeDue() {
 
 func (p *Prequal) fallback(o *probe.Offer) {
 	d := &p.set.Out
-	p.book(d, o)
+	d.Offered, d.Cold, d.Hot = uint32(o.Entries), uint32(o.Cold), uint32(o.Entries-o.Cold)
+	d.Threshold = p.window.Threshold()
 	d.Index, d.Regime, d.Cause = p.set.DrawOpen(), engine.RegimeFallback, engine.CauseThin
 	if o.Entries == 0 {
 		d.Cause = engine.CauseEmpty
@@ -273,7 +263,6 @@ func (p *Prequal) Record(now engine.Instant, slot uint32, rd engine.Reading) eng
 
 func (p *Prequal) count(a engine.Admission) {
 	h := p.h
-	h[wReadings]++
 	switch a {
 	case engine.Replaced:
 		h[wReplaced]++
@@ -308,21 +297,17 @@ func (p *Prequal) uses() uint32 {
 // (Floyd's subset sampling).
 func (p *Prequal) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 	eligible := uint32(p.set.Eligible())
-	credit := p.h[wDecisions]*p.c.ProbeRate - p.h[wSpent]
-	due := credit / probe.Unit
-	p.h[wSpent] += due * probe.Unit
-	if over := min(due, uint64(eligible)); over > MaxProbes {
-		p.h[wSpent] -= (over - MaxProbes) * probe.Unit
-		due = MaxProbes
-	}
+	due := (p.h[wDecisions]*p.c.ProbeRate - p.h[wSpent]) / probe.Unit
+	wanted := min(due, uint64(eligible)) // no replica twice: what is over goes
+	k := uint32(min(wanted, MaxProbes))
+	p.h[wSpent] += (due - wanted + uint64(k)) * probe.Unit
 	last := p.set.First()
 	if p.h[wProbed] == 1 {
 		last = engine.Instant(p.h[wProbedAt])
 	}
 	if due == 0 && p.c.Idle > 0 && uint64(now)-uint64(last) >= uint64(p.c.Idle) {
-		due = uint64(p.c.MinPool)
+		k = min(uint32(p.c.MinPool), eligible)
 	}
-	k := min(uint32(min(due, MaxProbes)), eligible)
 	if k == 0 {
 		return dst
 	}
@@ -352,7 +337,7 @@ func (p *Prequal) Inspect(c *engine.Counters, f *engine.Fit) {
 	*c = engine.Counters{
 		Admitted: h[wAdmitted], Replaced: h[wReplaced], EvictedOldest: h[wEvicted], DroppedStale: h[wStale],
 		RemovedWorst: (removed + 1) / 2, RemovedOldest: removed / 2, Expired: h[wExpired], Forgotten: h[wForgotten],
-		Decisions: h[wDecisions], Fallbacks: h[wFallbacks], Readings: h[wReadings], ProbesDue: h[wProbesDue], HeldFit: h[wHeld],
+		Decisions: h[wDecisions], Fallbacks: h[wFallbacks], Readings: h[wAdmitted] + h[wReplaced] + h[wStale], ProbesDue: h[wProbesDue], HeldFit: h[wHeld],
 	}
 	// What was admitted and went no other way was used up.
 	c.Exhausted = c.Admitted - c.EvictedOldest - removed - c.Expired - c.Forgotten - h[wLeft] - uint64(p.pool.Len())

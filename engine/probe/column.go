@@ -20,7 +20,7 @@ func (c *column) init(size int) {
 	}
 }
 
-// least is the smallest word.
+// least is the smallest of the first chunk; only such pools are scanned for it.
 //
 //go:noinline
 func (c *column) least() uint64 {
@@ -29,18 +29,7 @@ func (c *column) least() uint64 {
 	b := min(min(k.w[4], k.w[5]), min(k.w[6], k.w[7]))
 	d := min(min(k.w[8], k.w[9]), min(k.w[10], k.w[11]))
 	e := min(min(k.w[12], k.w[13]), min(k.w[14], k.w[15]))
-	m := min(min(a, b), min(d, e))
-	if k.size > chunk {
-		return k.leastBeyond(m)
-	}
-	return m
-}
-
-func (c *column) leastBeyond(m uint64) uint64 {
-	for _, v := range c.w[chunk:] {
-		m = min(m, v)
-	}
-	return m
+	return min(min(a, b), min(d, e))
 }
 
 // most is the largest word that is not blank: adding one turns a blank into zero.
@@ -66,8 +55,8 @@ func (c *column) mostBeyond(m uint64) uint64 {
 	return m - 1
 }
 
-// ends are the largest and the smallest word of at least two that are not blank. For larger
-// columns than the usual the caller asks twice.
+// ends are the largest and the smallest of the first chunk, of at least two that are not
+// blank.
 //
 //go:noinline
 func (c *column) ends() (most, least uint64) {

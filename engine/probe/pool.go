@@ -113,8 +113,8 @@ func (p *Pool) derive() {
 
 func (p *Pool) assess() { p.plain = p.unknown|p.ineligible == 0 && p.max <= chunk }
 
-// compare finds out whether keys may tie: two entries have a latency in common, or a RIF or a
-// latency lies beyond what keys tell apart.
+// compare finds out whether keys may tie: two entries have a latency in common, or two
+// latencies or a RIF lie beyond what keys tell apart.
 func (p *Pool) compare() {
 	p.alike = false
 	for used := p.used(); used != 0 && !p.alike; used &= used - 1 {
@@ -305,23 +305,11 @@ func (p *Pool) remove(h uint32) {
 	}
 }
 
-// RemoveOldest takes out the entry received first.
-func (p *Pool) RemoveOldest() bool {
-	if p.Len() == 0 {
-		return false
-	}
-	p.remove(p.firstIn())
-	return true
-}
+// RemoveOldest takes out the entry received first; there is at least one.
+func (p *Pool) RemoveOldest() { p.remove(p.firstIn()) }
 
-// RemoveWorst takes out the entry that would decide last.
-func (p *Pool) RemoveWorst() bool {
-	if p.Len() == 0 {
-		return false
-	}
-	p.remove(p.worst())
-	return true
-}
+// RemoveWorst takes out the entry that would decide last; there is at least one.
+func (p *Pool) RemoveWorst() { p.remove(p.worst()) }
 
 // Drop takes out a replica's entry.
 func (p *Pool) Drop(slot uint32) bool {
@@ -330,90 +318,6 @@ func (p *Pool) Drop(slot uint32) bool {
 		p.remove(uint32(at - 1))
 	}
 	return at != 0
-}
-
-// Due is an instant before which no entry reaches age maxAge.
-func (p *Pool) Due(maxAge engine.Duration) engine.Instant {
-	if p.Len() == 0 {
-		return never
-	}
-	return Later(p.oldest, maxAge)
-}
-
-// never is later than every instant that matters.
-const never = engine.Instant(1<<63 - 1)
-
-// Later adds a span to an instant, which stays at the last one there is.
-func Later(at engine.Instant, d engine.Duration) engine.Instant {
-	if at > never-engine.Instant(d) {
-		return never
-	}
-	return at + engine.Instant(d)
-}
-
-// Expire takes out every entry of age maxAge or more.
-func (p *Pool) Expire(now engine.Instant, maxAge engine.Duration) (expired int) {
-	for now >= p.Due(maxAge) && p.Len() > 0 {
-		h := p.firstIn()
-		// oldest is a lower bound: removals for other reasons do not search for the next.
-		p.oldest = engine.Instant(p.rec(h)[recAt])
-		if now < Later(p.oldest, maxAge) {
-			break
-		}
-		p.remove(h)
-		expired++
-	}
-	return expired
-}
-
-// Take charges an entry one use and fills in the set's Out with what it said, and with what
-// all entries, each on offer, add up to. At zero uses the entry leaves; otherwise its RIF
-// grows by one, since its replica has just been sent a query.
-func (p *Pool) Take(now engine.Instant, h uint32) {
-	p = p.self
-	h &= MaxPool - 1
-	r, d := p.rec(h), &p.set.Out
-	n, cold := p.Len(), p.cold
-	d.Offered, d.Cold, d.Hot, d.Threshold = uint32(n), uint32(cold), uint32(n-cold), p.threshold
-	d.Regime, d.Cause = engine.RegimeHot-engine.Regime(min(cold, 1)), engine.CauseNone
-	slot := r[recSlot]
-	d.Index, d.RIF = uint32(slot), uint32(r[recRIF])
-	d.Latency, d.Age = latencyOf(r[recLat]), engine.Duration(now)-engine.Duration(r[recAt])
-	left := uint32(slot>>32) - 1
-	d.UsesLeft = left
-	if left == 0 {
-		p.remove(h)
-		return
-	}
-	r[recSlot] = slot - 1<<32
-	p.compensate(h)
-}
-
-// Compensate adds one to the RIF of a replica's entry, if there is one.
-func (p *Pool) Compensate(slot uint32) {
-	if at := p.where[slot]; at != 0 {
-		p.compensate(uint32(at - 1))
-	}
-}
-
-func (p *Pool) compensate(h uint32) {
-	p = p.self
-	h &= MaxPool - 1
-	r := p.rec(h)
-	rif := uint32(r[recRIF])
-	if rif == engine.NoThreshold-1 {
-		return
-	}
-	if rif == p.threshold {
-		p.cold--
-	}
-	r[recRIF]++
-	if rif >= p.threshold {
-		p.key.w[h] = p.rank(rif+1, r[recLat], p.threshold) | uint64(h)
-	}
-	if rif+1 >= ToldRIF {
-		p.alike = true
-	}
 }
 
 // Moved follows a change of the candidate set; entries of replicas that left go with them.

@@ -15,8 +15,8 @@ const (
 
 // Serve is an ordinary decision in one go: it removes whose turn it is, finds the best entry
 // and takes it, filling in the set's Out. It returns false, with nothing changed, for what
-// the caller has to do step by step: an entry that may not decide or has no latency, or fewer
-// entries than the minimum once one has gone.
+// the caller has to do step by step: an entry that may not decide or has no latency, replicas
+// to avoid, a pool of more than sixteen, or fewer entries than the minimum once one has gone.
 //
 // It is written out where it could call, because a guest pays for a call, or for a jump over
 // what is rare, about as much as for scanning the pool.
@@ -85,6 +85,7 @@ func (p *Pool) serveWithCare(now engine.Instant, turn uint64) bool {
 	case Oldest:
 		p.remove(p.firstIn())
 	}
-	p.Take(now, p.holder(p.key.least(), false))
+	h := p.holder(p.key.least(), false)
+	p.Take(now, h, p.Len(), p.cold)
 	return true
 }

@@ -7,6 +7,8 @@
 // no randomness there: instants and seeds are arguments.
 package abi
 
+import "github.com/headroom-lb/headroom/engine"
+
 // Version of the interface: a host refuses another major and accepts a higher minor.
 const (
 	Major = 1
@@ -73,7 +75,7 @@ func Exports() []Export {
 // Sizes and bounds. The arena starts at ArenaMin bytes.
 const (
 	ArenaMin      = 8192
-	MaxTried      = 32
+	MaxTried      = engine.MaxTried
 	MaxProbes     = 64
 	MaxEntries    = 64
 	MaxSpec       = 4096

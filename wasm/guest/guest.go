@@ -11,6 +11,7 @@
 package guest
 
 import (
+	"strconv"
 	"unsafe"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -77,7 +78,7 @@ func tell(s string) int32 { return int32(copy(arena[:abi.MaxText], s)) }
 //go:wasmexport lb_configure
 func lbConfigure(length int32, salt int64) int32 {
 	if length < 0 || length > abi.MaxSpec {
-		return code(&engine.ConfigError{Reason: "the spec is longer than 4096 bytes"})
+		return code(&engine.ConfigError{Reason: "the spec is longer than " + strconv.Itoa(abi.MaxSpec) + " bytes"})
 	}
 	p, err := parse(string(arena[:length]))
 	if err != nil {
@@ -104,6 +105,9 @@ func lbCandidates(now int64, n int32) int32 {
 func lbStatus(now, id int64, status int32) int32 {
 	if machine == nil {
 		return int32(abi.CodeInternal)
+	}
+	if uint32(status) > uint32(engine.StatusUnavailable) {
+		status = 255 // a status that is none must not become one by losing bits
 	}
 	return code(machine.SetStatus(engine.Instant(now), engine.ID(id), engine.Status(status)))
 }
@@ -141,14 +145,10 @@ func decideAvoiding(now, key int64, n int32) int32 {
 	for i := range n {
 		tried[i] = engine.ID(abi.Get64(arena[8*i:]))
 	}
-	err := machine.Avoid(tried[:n])
-	if err == nil {
-		err = machine.Place(engine.Instant(now), engine.Key(key))
-	}
-	if err != nil {
+	if err := machine.Avoid(tried[:n]); err != nil {
 		return code(err)
 	}
-	return int32(machine.Placed().Index)
+	return lbDecide(now, key, 0)
 }
 
 //go:wasmexport lb_decision
