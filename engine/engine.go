@@ -251,14 +251,14 @@ func (e *Engine) Record(now Instant, id ID, rd Reading) (Admission, error) {
 	return e.policy.Record(now, slot, rd), nil
 }
 
-// Forget drops what is held of a replica, because a probe of it failed: ErrUnknownID.
-func (e *Engine) Forget(now Instant, id ID) error {
+// Forget drops what is held of a replica, because a probe of it, sent when asked, failed. A
+// reading that was asked later stays: ErrUnknownID.
+func (e *Engine) Forget(now Instant, id ID, asked Instant) error {
 	slot, ok := e.set.Slot(id)
 	if !ok {
 		return ErrUnknownID
 	}
-	e.advance(now)
-	e.policy.Forget(slot)
+	e.policy.Forget(slot, min(asked, e.advance(now)))
 	return nil
 }
 

@@ -33,8 +33,8 @@ type Policy interface {
 	Observe(now Instant, slot uint32, r Report)
 	// Record takes a reading; the instant it was asked is not after now.
 	Record(now Instant, slot uint32, rd Reading) Admission
-	// Forget drops what is held of a replica: a probe of it failed.
-	Forget(slot uint32)
+	// Forget drops what is held of a replica, unless it was asked later: a probe failed.
+	Forget(slot uint32, asked Instant)
 	// Probes appends the replicas that are due to be probed.
 	Probes(now Instant, dst []ID) []ID
 	// Entries appends what the policy holds, in its own order, changing nothing.
@@ -58,7 +58,7 @@ func (b *Base) Moved([]int32)                             {}
 func (b *Base) Changed()                                  {}
 func (b *Base) Observe(Instant, uint32, Report)           {}
 func (b *Base) Record(Instant, uint32, Reading) Admission { return NotKept }
-func (b *Base) Forget(uint32)                             {}
+func (b *Base) Forget(uint32, Instant)                    {}
 func (b *Base) Probes(_ Instant, dst []ID) []ID           { return dst }
 func (b *Base) Entries(_ Instant, dst []Entry) []Entry    { return dst }
 func (b *Base) Inspect(*Counters, *Fit)                   {}
@@ -72,7 +72,7 @@ type Machine interface {
 	Decide(q *Query, d *Decision) error
 	Report(now Instant, r Report) error
 	Record(now Instant, id ID, rd Reading) (Admission, error)
-	Forget(now Instant, id ID) error
+	Forget(now Instant, id ID, asked Instant) error
 	Probes(now Instant, dst []ID) ([]ID, error)
 	Entries(now Instant, dst []Entry) ([]Entry, error)
 	Inspect(c *Counters, f *Fit) error

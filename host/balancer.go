@@ -280,7 +280,10 @@ func (b *Balancer) Record(name string, rd engine.Reading) error {
 // Forget drops what every shard holds of an endpoint.
 func (b *Balancer) Forget(name string) {
 	for _, s := range b.shards {
-		_ = s.with(func(m engine.Machine) error { return m.Forget(b.Now(), engine.IDOf(name)) })
+		_ = s.with(func(m engine.Machine) error {
+			now := b.Now()
+			return m.Forget(now, engine.IDOf(name), now)
+		})
 	}
 }
 

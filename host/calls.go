@@ -111,9 +111,9 @@ func (in *Instance) Record(now engine.Instant, id engine.ID, rd engine.Reading) 
 	return engine.Admission(v), nil
 }
 
-// Forget drops what is held of a replica.
-func (in *Instance) Forget(now engine.Instant, id engine.ID) error {
-	return in.settle(in.call(in.function(abi.FuncForget), uint64(now), uint64(id)))
+// Forget drops what is held of a replica, unless it was asked later.
+func (in *Instance) Forget(now engine.Instant, id engine.ID, asked engine.Instant) error {
+	return in.settle(in.call(in.function(abi.FuncForget), uint64(now), uint64(id), uint64(asked)))
 }
 
 // Probes appends the replicas that are due. Strangers among them are an [ErrAnswer].

@@ -108,7 +108,7 @@ func orDefault[T int | time.Duration](v, unset T) T {
 }
 
 // one asks, and gives the answer to the shard that wanted it. A replica that does not answer
-// loses its entry: what is known of it may no longer hold.
+// loses its entry, unless a later probe brought that: what is known may no longer hold.
 func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
 	ctx, cancel := context.WithTimeout(ctx, orDefault(p.Timeout, 100*time.Millisecond))
 	defer cancel()
@@ -118,7 +118,7 @@ func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
 	id := engine.IDOf(t.endpoint.Name)
 	if err != nil {
 		b.counts.failed.Add(1)
-		_ = t.shard.with(func(m engine.Machine) error { return m.Forget(b.Now(), id) })
+		_ = t.shard.with(func(m engine.Machine) error { return m.Forget(b.Now(), id, asked) })
 		return
 	}
 	b.counts.answered.Add(1)

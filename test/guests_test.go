@@ -137,7 +137,7 @@ func TestAWrongModuleIsRefusedByName(t *testing.T) {
 		"export missing": {rename(dist.Engine, "lb_decide", "xx_decide"), "does not export lb_decide(i64 i64 i32) -> (i32)"},
 		"wrong signature": {
 			rename(rename(rename(dist.Engine, "lb_forget", "lb_xxxxxx"), "lb_probes", "lb_forget"), "lb_xxxxxx", "lb_probes"),
-			"exports lb_forget(i64) -> (i32), want (i64 i64) -> (i32)",
+			"exports lb_forget(i64) -> (i32), want (i64 i64 i64) -> (i32)",
 		},
 		"foreign import": {rename(dist.Engine, "wasi_snapshot_preview1", "wasi_snapshot_preview9"), "imports wasi_snapshot_preview9."},
 	} {

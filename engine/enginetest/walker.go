@@ -93,7 +93,8 @@ func (w *Walker) Step(m engine.Machine) Step {
 	case op < 990:
 		return w.status(m)
 	case op < 994:
-		return told("forget", m.Forget(w.Now, w.Replica()), nil)
+		id := w.Replica()
+		return told("forget", m.Forget(w.Now, id, w.Now-engine.Instant(w.next(1000))), nil)
 	case op < 998:
 		es, err := m.Entries(w.Now, nil)
 		return told("entries", err, es)

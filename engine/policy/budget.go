@@ -23,12 +23,13 @@ type budget struct {
 //	b = max(1, (1+delta) / ((1 - pool/n) * probe_rate - remove_rate))
 //
 // for n eligible replicas, and reports whether n lies in its domain: more replicas than pool
-// entries and a positive denominator.
+// entries, a positive denominator, and min_pool entries left of a full pool when those that
+// are due have been removed.
 func (c *PrequalConfig) derive(n int) (b budget, ok bool) {
 	b = budget{pool: uint64(c.Pool), removeRate: c.RemoveRate}
 	in := (n - c.Pool) * int(c.ProbeRate)
 	out := n * int(c.RemoveRate)
-	if n <= c.Pool || in <= out {
+	if n <= c.Pool || in <= out || int(c.RemoveRate) > (c.Pool-c.MinPool)*probe.Unit {
 		return b, false
 	}
 	b.num, b.den = (probe.Unit+c.Delta)*uint64(n), uint64(in-out)
@@ -42,21 +43,21 @@ const (
 	leastInflow = probe.Unit / 5
 )
 
-// fit is the small-fleet rule, for fleets outside the domain: a pool of half the fleet, a
-// removal rate that leaves half an entry of inflow per query, and the window as it is. A
-// probe often replaces its replica's older entry there, so inflow is taken as at least 0.2.
+// fit is the small-fleet rule, for fleets outside the domain: a pool of half the fleet, with
+// room for one removal above min_pool; a removal rate that leaves half an entry of inflow per
+// query and min_pool entries; and the window as it is. A probe often replaces its replica's
+// older entry there, so inflow is taken as at least 0.2.
 func (c *PrequalConfig) fit(n int) budget {
-	pool := min(max(n/2, 2, c.MinPool), c.Pool)
+	pool := min(max(n/2, c.MinPool+1), c.Pool)
 	inflow := 0
 	if n > pool {
 		inflow = (n - pool) * int(c.ProbeRate) / n
 	}
-	remove := min(max(inflow-spareInflow, 0), int(c.RemoveRate))
-	b := budget{
+	remove := min(max(inflow-spareInflow, 0), int(c.RemoveRate), (pool-c.MinPool)*probe.Unit)
+	return budget{
 		num: probe.Unit + c.Delta, den: uint64(max(inflow-remove, leastInflow)),
 		pool: uint64(pool), removeRate: uint64(remove), shrunk: true,
 	}
-	return b
 }
 
 // settle makes the budget at least one and ready for rounding; whole stays within a record's
@@ -72,9 +73,9 @@ func (c *PrequalConfig) outsideDomain(n int) error {
 	return &engine.ConfigError{
 		Policy: "prequal", Key: "fit", Value: "strict",
 		Reason: "a pool of " + strconv.Itoa(c.Pool) + " cannot sustain itself with " + strconv.Itoa(n) +
-			" eligible replicas: needs more replicas than pool entries, and (1 - pool/n)*probe_rate = " +
-			inflowText(c, n) + " above remove_rate = " + decimal(c.RemoveRate) +
-			"; use fit=auto, a smaller pool or remove_rate, or reuse=N",
+			" eligible replicas: needs more replicas than pool entries, (1 - pool/n)*probe_rate = " +
+			inflowText(c, n) + " above remove_rate = " + decimal(c.RemoveRate) + ", and pool - remove_rate at least min_pool = " +
+			itoa(c.MinPool) + "; use fit=auto, a smaller pool or remove_rate, or reuse=N",
 	}
 }
 

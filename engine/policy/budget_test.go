@@ -44,11 +44,12 @@ func TestTheSmallFleetRuleStaysInBounds(t *testing.T) {
 			b := c.fit(n)
 			b.settle()
 			assert.LessOrEqual(t, b.pool, uint64(16))
-			assert.GreaterOrEqual(t, b.pool, uint64(2))
+			assert.GreaterOrEqual(t, b.pool, uint64(3))
 			assert.LessOrEqual(t, b.removeRate, c.RemoveRate)
 			assert.GreaterOrEqual(t, b.mean(), 1.0)
 			assert.LessOrEqual(t, b.mean(), 10.0)
-			if n >= 4 && probes == 30000 {
+			assert.GreaterOrEqual(t, int(b.pool)*10000-int(b.removeRate), 2*10000, "min_pool entries are left")
+			if n >= 6 && probes == 30000 {
 				inflow := float64(n-int(b.pool)) / float64(n) * 3
 				assert.GreaterOrEqual(t, inflow-float64(b.removeRate)/10000, 0.4999, "n=%d", n)
 				assert.InDelta(t, n/2, b.pool, 0, "n=%d", n)
@@ -71,7 +72,7 @@ func TestStrictFitRefusesAndThenHolds(t *testing.T) {
 	e := engine.New(p, engine.Config{})
 	err = e.SetCandidates(0, fleet(24))
 	require.ErrorIs(t, err, engine.ErrConfig)
-	assert.EqualError(t, err, "prequal: fit=strict: a pool of 16 cannot sustain itself with 24 eligible replicas: needs more replicas than pool entries, and (1 - pool/n)*probe_rate = 1 above remove_rate = 1; use fit=auto, a smaller pool or remove_rate, or reuse=N")
+	assert.EqualError(t, err, "prequal: fit=strict: a pool of 16 cannot sustain itself with 24 eligible replicas: needs more replicas than pool entries, (1 - pool/n)*probe_rate = 1 above remove_rate = 1, and pool - remove_rate at least min_pool = 2; use fit=auto, a smaller pool or remove_rate, or reuse=N")
 	var d engine.Decision
 	assert.ErrorIs(t, e.Decide(&engine.Query{}, &d), engine.ErrNoCandidates, "nothing was taken")
 	require.NoError(t, e.SetCandidates(0, fleet(100)))
@@ -140,4 +141,39 @@ func TestRoundedBudgetKeepsItsMean(t *testing.T) {
 	}
 	// A Bernoulli of 0.3158: four standard errors of the mean are 0.003.
 	assert.InDelta(t, q.b.mean(), sum/n, 0.003)
+}
+
+// With a reading of every replica before each query, no fleet of two or more is ever blind.
+func TestNoFleetFallsBackWhenProbesAreAnswered(t *testing.T) {
+	for n := 2; n <= 40; n++ {
+		p, err := Parse("prequal seed=7")
+		require.NoError(t, err)
+		e := engine.New(p, engine.Config{})
+		require.NoError(t, e.SetCandidates(0, fleet(n)))
+		var d engine.Decision
+		for i := range 500 {
+			now := engine.Instant(i * 1000)
+			for r := range n {
+				_, err := e.Record(now, engine.ID(r), engine.Reading{RIF: uint32(r % 3), Latency: engine.Duration(r*37%n + 1), Asked: now})
+				require.NoError(t, err)
+			}
+			require.NoError(t, e.Decide(&engine.Query{Now: now}, &d))
+			assert.NotEqual(t, engine.RegimeFallback, d.Regime, "n=%d, query %d: %d offered", n, i, d.Offered)
+		}
+	}
+}
+
+func TestStrictFitTakesAnEmptyFleet(t *testing.T) {
+	p, err := Parse("prequal fit=strict")
+	require.NoError(t, err)
+	e := engine.New(p, engine.Config{})
+	var d engine.Decision
+	require.NoError(t, e.SetCandidates(0, nil))
+	assert.ErrorIs(t, e.Decide(&engine.Query{}, &d), engine.ErrNoCandidates)
+	drained := fleet(3)
+	for i := range drained {
+		drained[i].Status = engine.StatusDraining
+	}
+	require.NoError(t, e.SetCandidates(0, drained))
+	assert.ErrorIs(t, e.Decide(&engine.Query{}, &d), engine.ErrNoneEligible)
 }

@@ -28,10 +28,17 @@ func (c *cursor) from(s *engine.Set) uint32 {
 
 func (c *cursor) pass(slot uint32) { c.w[cursorAt] = uint64(slot) + 1 }
 
-// moved keeps the turn with the replica that decided last, or else at its slot.
+// moved keeps the turn with the replica that decided last, or, where that has left, at its
+// slot, which another has taken.
 func (c *cursor) moved(remap []int32) {
-	if last := int(c.w[cursorAt]) - 1; last >= 0 && last < len(remap) && remap[last] >= 0 {
-		c.pass(uint32(remap[last]))
+	last := int(c.w[cursorAt]) - 1
+	if last < 0 || last >= len(remap) {
+		return
+	}
+	if to := remap[last]; to >= 0 {
+		c.pass(uint32(to))
+	} else {
+		c.w[cursorAt] = uint64(last)
 	}
 }
 

@@ -119,3 +119,14 @@ func TestLeastLoadedIsNeverMoreThanOneApart(t *testing.T) {
 		assert.True(t, c == 50 || c == 51, "%v", counts)
 	}
 }
+
+func TestRoundRobinSkipsNobodyWhenTheLastOneLeaves(t *testing.T) {
+	e, cs := machine(t, "round_robin", 5)
+	var d engine.Decision
+	for d.Index = 99; d.Index != 1; {
+		require.NoError(t, e.Decide(&engine.Query{}, &d))
+	}
+	require.NoError(t, e.SetCandidates(0, append(append([]engine.Candidate{}, cs[0]), cs[2:]...)))
+	require.NoError(t, e.Decide(&engine.Query{}, &d))
+	assert.Equal(t, cs[2].ID, d.ID)
+}

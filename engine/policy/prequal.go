@@ -101,7 +101,7 @@ func (p *Prequal) Bind(fixed []uint64, s *engine.Set, fresh bool) {
 // Admit refuses a fleet outside the reuse budget's domain under fit=strict, until one inside
 // it has been served: a live fleet that shrinks keeps serving on the last good budget.
 func (p *Prequal) Admit(eligible int) error {
-	if p.c.Strict && p.c.Reuse == 0 && p.h[wGoodFleet] == 0 {
+	if eligible > 0 && p.c.Strict && p.c.Reuse == 0 && p.h[wGoodFleet] == 0 {
 		if _, ok := p.c.derive(eligible); !ok {
 			return p.c.outsideDomain(eligible)
 		}
@@ -221,7 +221,7 @@ func (p *Prequal) fallback(o *probe.Offer) {
 }
 
 // Observe weighs failures: see aversion.go.
-func (p *Prequal) Observe(_ engine.Instant, slot uint32, r engine.Report) {
+func (p *Prequal) Observe(now engine.Instant, slot uint32, r engine.Report) {
 	if !p.c.Aversion || r.Outcome == engine.OutcomeCancelled {
 		return
 	}
@@ -229,13 +229,14 @@ func (p *Prequal) Observe(_ engine.Instant, slot uint32, r engine.Report) {
 	failed := r.Outcome != engine.OutcomeSuccess
 	*w = learn(*w, failed)
 	if failed {
-		p.Forget(slot)
+		p.Forget(slot, now)
 	}
 }
 
-// Forget drops a replica's entry: a query to it failed, or a probe did.
-func (p *Prequal) Forget(slot uint32) {
-	if p.pool.Drop(slot) {
+// Forget drops a replica's entry: a query to it failed, or a probe did that was sent when
+// asked.
+func (p *Prequal) Forget(slot uint32, asked engine.Instant) {
+	if p.pool.Drop(slot, asked) {
 		p.h[wForgotten]++
 	}
 }

@@ -90,7 +90,8 @@ func walk(t *rapid.T, w *twin, e engine.Machine, check bool) error {
 			err = differ(op, e.Report(now, r), w.report(now, r))
 		case "forget":
 			to := id()
-			err = differ(op, e.Forget(now, to), w.forget(now, to))
+			asked := now - engine.Instant(rapid.SampledFrom([]int{0, 0, 100, 700, -20}).Draw(t, "asked"))
+			err = differ(op, e.Forget(now, to, asked), w.forget(now, to, asked))
 		case "probes":
 			due, perr := e.Probes(now, nil)
 			require.NoError(t, perr)

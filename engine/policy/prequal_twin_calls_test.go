@@ -194,14 +194,14 @@ func (w *twin) report(now engine.Instant, r engine.Report) error {
 	}
 	w.errs[r.ID] = (4*w.errs[r.ID] + 65536) / 5
 	if !w.is("failure keeps its entry") {
-		w.drop(r.ID)
+		w.drop(r.ID, w.now)
 	}
 	return nil
 }
 
-func (w *twin) drop(id engine.ID) {
+func (w *twin) drop(id engine.ID, asked engine.Instant) {
 	for i, e := range w.pool {
-		if e.id == id {
+		if e.id == id && e.asked <= asked {
 			w.take(i)
 			w.count.Forgotten++
 			return
@@ -209,12 +209,12 @@ func (w *twin) drop(id engine.ID) {
 	}
 }
 
-func (w *twin) forget(now engine.Instant, id engine.ID) error {
+func (w *twin) forget(now engine.Instant, id engine.ID, asked engine.Instant) error {
 	if _, ok := w.candidate(id); !ok {
 		return engine.ErrUnknownID
 	}
 	w.tick(now)
-	w.drop(id)
+	w.drop(id, min(asked, w.now))
 	return nil
 }
 

@@ -101,12 +101,12 @@ func (w *twin) plan() (pool int, remove, num, den uint64) {
 	}
 	pool, remove = c.Pool, c.RemoveRate
 	num, den = (10000+c.Delta)*uint64(n), 0
-	if n > c.Pool && (n-c.Pool)*int(c.ProbeRate) > n*int(c.RemoveRate) {
+	if n > c.Pool && (n-c.Pool)*int(c.ProbeRate) > n*int(c.RemoveRate) && int(c.RemoveRate) <= 10000*(c.Pool-c.MinPool) {
 		den = uint64((n-c.Pool)*int(c.ProbeRate) - n*int(c.RemoveRate))
 	} else {
-		pool = min(max(n/2, 2, c.MinPool), c.Pool)
+		pool = min(max(n/2, c.MinPool+1), c.Pool)
 		inflow := max(n-pool, 0) * int(c.ProbeRate) / n
-		remove = uint64(min(max(inflow-5000, 0), int(c.RemoveRate)))
+		remove = uint64(min(max(inflow-5000, 0), int(c.RemoveRate), 10000*(pool-c.MinPool)))
 		num, den = 10000+c.Delta, uint64(max(inflow-int(remove), 2000))
 	}
 	if num < den {

@@ -311,13 +311,14 @@ func (p *Pool) RemoveOldest() { p.remove(p.firstIn()) }
 // RemoveWorst takes out the entry that would decide last; there is at least one.
 func (p *Pool) RemoveWorst() { p.remove(p.worst()) }
 
-// Drop takes out a replica's entry.
-func (p *Pool) Drop(slot uint32) bool {
+// Drop takes out a replica's entry, unless it was asked later than the given instant.
+func (p *Pool) Drop(slot uint32, asked engine.Instant) bool {
 	at := p.where[slot]
-	if at != 0 {
-		p.remove(uint32(at - 1))
+	if at == 0 || engine.Instant(p.rec(uint32(at - 1))[recAsked]) > asked {
+		return false
 	}
-	return at != 0
+	p.remove(uint32(at - 1))
+	return true
 }
 
 // Moved follows a change of the candidate set; entries of replicas that left go with them.

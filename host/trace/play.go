@@ -117,7 +117,11 @@ func (p *Player) Play(o *Op) (*Result, error) {
 			return nil, fail(err)
 		}
 	case OpForget:
-		if err := p.m.Forget(at, engine.IDOf(o.Endpoint)); err != nil && !errors.Is(err, engine.ErrUnknownID) {
+		asked := at
+		if o.Asked != nil {
+			asked = engine.Instant(*o.Asked)
+		}
+		if err := p.m.Forget(at, engine.IDOf(o.Endpoint), asked); err != nil && !errors.Is(err, engine.ErrUnknownID) {
 			return nil, fail(err)
 		}
 	case OpDecide:

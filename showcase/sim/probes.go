@@ -56,7 +56,7 @@ func (w *World) lose(f int32) error {
 	if p.generation != w.generation {
 		return nil
 	}
-	return w.clients[p.client].machine.Forget(engine.Instant(w.now), w.ids[p.replica])
+	return w.clients[p.client].machine.Forget(engine.Instant(w.now), w.ids[p.replica], engine.Instant(p.asked))
 }
 
 // receive is a reading at its client. One that comes after the timeout is lost.

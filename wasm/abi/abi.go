@@ -60,7 +60,7 @@ func Exports() []Export {
 		{FuncDecision, "", "i", "returns the address of the decision record, which holds until the next lb_configure", false},
 		{FuncReport, "llil", "i", "takes the instant, a replica's ID, the outcome and the latency, negative if unknown; returns a code", false},
 		{FuncRecord, "llill", "i", "takes the instant, a replica's ID, its RIF, its latency, negative if unknown, and the instant it was asked; returns an admission, or a code", false},
-		{FuncForget, "ll", "i", "takes the instant and a replica's ID whose probe failed; returns a code", false},
+		{FuncForget, "lll", "i", "takes the instant, a replica's ID whose probe failed, and the instant it was asked; returns a code", false},
 		{FuncProbes, "l", "i", "takes the instant; returns how many IDs stand at the arena, at most MaxProbes", false},
 		{FuncEntries, "l", "i", "takes the instant; returns how many entry records stand at the arena, at most MaxEntries", false},
 		{FuncInspect, "", "i", "returns 0, with the inspection record at the arena", false},

@@ -184,11 +184,11 @@ func lbRecord(now, id int64, rif int32, latency, asked int64) int32 {
 }
 
 //go:wasmexport lb_forget
-func lbForget(now, id int64) int32 {
+func lbForget(now, id, asked int64) int32 {
 	if machine == nil {
 		return int32(abi.CodeInternal)
 	}
-	return code(machine.Forget(engine.Instant(now), engine.ID(id)))
+	return code(machine.Forget(engine.Instant(now), engine.ID(id), engine.Instant(asked)))
 }
 
 //go:wasmexport lb_probes
