@@ -108,6 +108,9 @@ func (b *Balancer) Now() engine.Instant {
 	return engine.Instant(time.Since(b.began))
 }
 
+// InFlight is the number of placements that are not done. It never waits.
+func (b *Balancer) InFlight() int64 { return b.counts.inFlight.Load() }
+
 // SetEndpoints replaces the whole set. State is kept by name: what is known of an endpoint
 // survives every change that keeps its name. On an error the old set serves.
 func (b *Balancer) SetEndpoints(eps []Endpoint) error {

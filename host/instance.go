@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -15,6 +16,7 @@ import (
 // [ErrAnswer] it must be closed and not called again, since its state is undefined.
 type Instance struct {
 	mod    api.Module
+	limit  time.Duration // of a call; zero for none
 	mem    api.Memory
 	stderr *tail
 	stack  [8]uint64
@@ -46,7 +48,12 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 // start brings a guest up. Its clock stands still at 1: the runtime's default clock steps a
 // millisecond a reading, and a collector that watches it stops collecting.
 func (m *Module) start(ctx context.Context) (*Instance, error) {
-	in := &Instance{stderr: &tail{}, rest: map[string]api.Function{}}
+	in := &Instance{limit: m.runtime.limit, stderr: &tail{}, rest: map[string]api.Function{}}
+	if in.limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, in.limit)
+		defer cancel()
+		ctx = limited
+	}
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.FuncInitialize).
 		WithNanotime(func() int64 { return 1 }, 1).WithWalltime(func() (int64, int32) { return 1, 0 }, 1).
 		WithRandSource(zeros{}).WithStderr(in.stderr)
@@ -132,7 +139,22 @@ func (in *Instance) call(f api.Function, args ...uint64) (int32, error) {
 // run calls with the arguments on the stack and returns an i32. Above it, the stack keeps
 // bits of the first argument.
 func (in *Instance) run(f api.Function) (int32, error) {
+	if in.limit > 0 {
+		return in.runLimited(f)
+	}
 	if err := f.CallWithStack(context.Background(), in.stack[:]); err != nil {
+		return 0, fmt.Errorf("%w: %w%s", ErrTrap, err, in.stderr)
+	}
+	return int32(in.stack[0]), nil
+}
+
+func (in *Instance) runLimited(f api.Function) (int32, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), in.limit)
+	defer cancel()
+	if err := f.CallWithStack(ctx, in.stack[:]); err != nil {
+		if ctx.Err() != nil {
+			return 0, fmt.Errorf("%w: a call took longer than %v", ErrTrap, in.limit)
+		}
 		return 0, fmt.Errorf("%w: %w%s", ErrTrap, err, in.stderr)
 	}
 	return int32(in.stack[0]), nil

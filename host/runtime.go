@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
@@ -17,6 +18,7 @@ import (
 type Runtime struct {
 	wz    wazero.Runtime
 	cache wazero.CompilationCache
+	limit time.Duration
 }
 
 // RuntimeOption sets up a [Runtime].
@@ -25,6 +27,7 @@ type RuntimeOption func(*runtimeOptions)
 type runtimeOptions struct {
 	cacheDir string
 	pages    uint32
+	limit    time.Duration
 }
 
 // WithCacheDir keeps compiled code in a folder, so that the next process starts in
@@ -33,6 +36,12 @@ func WithCacheDir(dir string) RuntimeOption { return func(o *runtimeOptions) { o
 
 // WithMemoryLimit bounds an instance's memory, in pages of 64 KiB. The default is 1024.
 func WithMemoryLimit(pages uint32) RuntimeOption { return func(o *runtimeOptions) { o.pages = pages } }
+
+// WithCallLimit ends a call into a guest that takes longer, as a trap. Use it for modules of
+// others: a guest that loops for ever would otherwise hold its shard, and the process with it
+// at the next collection. It makes every call some ten times slower, so the built-in module
+// runs without.
+func WithCallLimit(d time.Duration) RuntimeOption { return func(o *runtimeOptions) { o.limit = d } }
 
 // NewRuntime starts a runtime; Close it to free everything it made.
 func NewRuntime(ctx context.Context, opts ...RuntimeOption) (*Runtime, error) {
@@ -43,8 +52,8 @@ func NewRuntime(ctx context.Context, opts ...RuntimeOption) (*Runtime, error) {
 	if o.pages == 0 || o.pages > 65536 {
 		return nil, fmt.Errorf("memory limit of %d pages: want 1 to 65536", o.pages)
 	}
-	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(o.pages)
-	r := &Runtime{}
+	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(o.pages).WithCloseOnContextDone(o.limit > 0)
+	r := &Runtime{limit: o.limit}
 	if o.cacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(o.cacheDir)
 		if err != nil {

@@ -32,6 +32,8 @@ type shard struct {
 	decision engine.Decision
 	due      []engine.ID
 	gone     bool
+	born     time.Time     // when the machine took the fleet
+	wait     time.Duration // before the next one is started
 }
 
 // with runs f on the machine, if there is one, and handles its failure.
@@ -54,32 +56,39 @@ func (s *shard) contain(err error) error {
 	s.b.told(err)
 	dead := s.machine
 	s.machine = nil
+	if time.Since(s.born) > mostWait {
+		s.wait = 0 // it served long enough to be trusted again
+	}
+	wait := s.wait
+	s.wait = min(max(2*wait, firstWait), mostWait)
 	s.b.background.Go(func() {
-		closeMachine(context.Background(), dead)
-		s.revive()
+		_ = closeMachine(context.Background(), dead)
+		s.revive(wait)
 	})
 	return err
 }
 
-// Waits between attempts to start a machine anew.
+// A guest that keeps failing is quarantined ever longer: the first is replaced at once.
 const (
 	firstWait = 10 * time.Millisecond
 	mostWait  = 5 * time.Second
 )
 
-// revive starts machines until one takes the fleet, ever more slowly, or the balancer closes.
-func (s *shard) revive() {
-	for wait := firstWait; ; wait = min(2*wait, mostWait) {
-		err := s.rebuild()
-		if err == nil {
-			return
-		}
-		s.b.told(fmt.Errorf("starting a machine anew: %w", err))
+// revive starts machines, each a wait after the last, until one takes the fleet or the
+// balancer closes.
+func (s *shard) revive(wait time.Duration) {
+	for {
 		select {
 		case <-s.b.ended:
 			return
 		case <-time.After(wait):
 		}
+		err := s.rebuild()
+		if err == nil {
+			return
+		}
+		s.b.told(fmt.Errorf("starting a machine anew: %w", err))
+		wait = min(max(2*wait, firstWait), mostWait)
 	}
 }
 
@@ -92,14 +101,14 @@ func (s *shard) rebuild() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		closeMachine(context.Background(), m)
+		_ = closeMachine(context.Background(), m)
 		return nil
 	}
 	if err := m.SetCandidates(s.b.Now(), s.fleet.candidates); err != nil {
-		closeMachine(context.Background(), m)
+		_ = closeMachine(context.Background(), m)
 		return err
 	}
-	s.machine = m
+	s.machine, s.born = m, time.Now()
 	s.b.counts.rebuilds.Add(1)
 	return nil
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
-func badModule(t *testing.T) (*host.Runtime, *host.Module) {
+func badModule(t *testing.T, opts ...host.RuntimeOption) *host.Module {
 	t.Helper()
 	wasm, err := guestbuild.Build("..", "./test/testdata/guests/bad")
 	require.NoError(t, err)
-	r, err := host.NewRuntime(context.Background(), host.WithMemoryLimit(256))
+	r, err := host.NewRuntime(context.Background(), append(opts, host.WithMemoryLimit(256))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, r.Close(context.Background())) })
 	m, err := r.Load(context.Background(), wasm)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"bad"}, m.Policies())
-	return r, m
+	return m
 }
 
 func badEndpoints() []host.Endpoint {
@@ -38,7 +38,7 @@ func badEndpoints() []host.Endpoint {
 // Whatever a guest does, the query is placed on an eligible endpoint, the failure is counted
 // and told, and a fresh guest serves soon after.
 func TestABadGuestIsContained(t *testing.T) {
-	_, m := badModule(t)
+	m := badModule(t)
 	for _, fault := range []string{"panic", "out of range", "not eligible", "eat memory", "recurse"} {
 		t.Run(fault, func(t *testing.T) {
 			var told atomic.Value
@@ -69,8 +69,41 @@ func TestABadGuestIsContained(t *testing.T) {
 	}
 }
 
+// A guest that loops is ended; the others wait for nothing but their own decision.
+func TestALoopingGuestIsEnded(t *testing.T) {
+	m := badModule(t, host.WithCallLimit(200*time.Millisecond))
+	b, err := host.NewBalancer(context.Background(), m, "bad")
+	require.NoError(t, err)
+	require.NoError(t, b.SetEndpoints(badEndpoints()))
+	p, err := b.Decide(context.Background(), host.Query{Key: "loop"})
+	require.NoError(t, err)
+	assert.Equal(t, engine.CauseTrap, p.Decision.Cause)
+	p.Done(engine.OutcomeSuccess)
+	require.Eventually(t, func() bool { return b.Stats().Rebuilds == 1 }, 10*time.Second, time.Millisecond)
+	p, err = b.Decide(context.Background(), host.Query{})
+	require.NoError(t, err)
+	assert.Equal(t, engine.RegimeDirect, p.Decision.Regime)
+	p.Done(engine.OutcomeSuccess)
+	require.NoError(t, b.Close(context.Background()))
+}
+
+// A guest that fails on every query is started ever more rarely.
+func TestAGuestThatKeepsFailingIsQuarantined(t *testing.T) {
+	m := badModule(t)
+	b, err := host.NewBalancer(context.Background(), m, "bad")
+	require.NoError(t, err)
+	require.NoError(t, b.SetEndpoints(badEndpoints()))
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
+		p, err := b.Decide(context.Background(), host.Query{Key: "panic"})
+		require.NoError(t, err)
+		p.Done(engine.OutcomeSuccess)
+	}
+	assert.LessOrEqual(t, b.Stats().Traps, uint64(10), "waits of 0, 10, 20, 40 ... ms")
+	require.NoError(t, b.Close(context.Background()))
+}
+
 func TestFailClosedRefusesInstead(t *testing.T) {
-	_, m := badModule(t)
+	m := badModule(t)
 	b, err := host.NewBalancer(context.Background(), m, "bad", host.WithFailClosed())
 	require.NoError(t, err)
 	defer b.Close(context.Background())
@@ -83,7 +116,7 @@ func TestFailClosedRefusesInstead(t *testing.T) {
 }
 
 func TestTrapsUnderLoadLoseNothing(t *testing.T) {
-	_, m := badModule(t)
+	m := badModule(t)
 	b, err := host.NewBalancer(context.Background(), m, "bad", host.WithShards(3))
 	require.NoError(t, err)
 	require.NoError(t, b.SetEndpoints(badEndpoints()))

@@ -18,8 +18,9 @@ import (
 // replace Rewrite.
 //
 // Errors are one line of text and never say more than users should know: 503 when no replica is
-// available, 504 when time ran out, 502 when a replica gave no answer. Replace ErrorHandler to
-// log them; what it receives is what [Transport.RoundTrip] returns.
+// available, 504 when time ran out, 502 when a replica gave no answer that can be passed on, 400 for
+// a request target without a path. Replace ErrorHandler to log them; what it receives is what
+// [Transport.RoundTrip] returns.
 func NewProxy(b *host.Balancer, opts ...Option) *httputil.ReverseProxy {
 	t := NewTransport(b, opts...)
 	return &httputil.ReverseProxy{
@@ -64,6 +65,8 @@ func answerError(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(r.Context().Err(), context.Canceled):
 		w.WriteHeader(statusClientGone)
+	case errors.Is(err, errOpaque):
+		http.Error(w, "the request target must be a path or an http URL", http.StatusBadRequest)
 	case errors.Is(err, ErrNotPlaced):
 		http.Error(w, "no replica available", http.StatusServiceUnavailable)
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():

@@ -29,6 +29,10 @@ func (t *Transport) report(endpoint string, h http.Header) {
 			_ = t.balancer.Record(endpoint, rd)
 		}
 	}
+	strip(h)
+}
+
+func strip(h http.Header) {
 	for _, name := range reportHeaders {
 		delete(h, name)
 	}

@@ -23,19 +23,28 @@ func NewTransport(b *host.Balancer, opts ...Option) *Transport {
 	return &Transport{b, settings(opts)}
 }
 
+// errOpaque refuses a URL such as x:http://h/p. Its opaque part would be sent as it is, past the
+// replica's address and past any rule about paths.
+var errOpaque = errors.New("the URL is opaque: give one with a path, such as http://host/path")
+
 // errClosed stands for a body that was closed before its end with its request still wanted.
 var errClosed = errors.New("closed early")
 
 // RoundTrip places the request, sends it and returns the answer; the placement stays open until
 // the end of the body. The URL's scheme and host are replaced by the replica's, the Host that
 // the caller asked for is kept. Errors: [ErrNotPlaced] with the engine's reason, an [*Error] for an
-// attempt without an answer, or the context's error if it ended before the first attempt.
+// attempt without an answer that can be passed on, the context's error if it ended before the first
+// attempt, or one about an opaque URL.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var query host.Query
 	if t.opts.key != nil {
 		query.Key = t.opts.key(req)
 	}
 	a := attempt{req: req, body: replay{req: req, src: req.Body}}
+	if req.URL.Opaque != "" {
+		a.body.abandon()
+		return nil, errOpaque
+	}
 	defer a.rescue()
 	resp, err := t.run(&a, query)
 	a.returned = true
@@ -123,14 +132,24 @@ func (t *Transport) send(req *http.Request, ep host.Endpoint, body io.ReadCloser
 		}
 		return nil, err
 	}
-	out := req.WithContext(req.Context())
+	out := hushed(req.WithContext(req.Context()))
 	out.URL, out.Body = &url, body
 	if t.opts.endpointHost {
 		out.Host = ""
 	} else if out.Host == "" {
 		out.Host = req.URL.Host
 	}
-	return t.opts.base.RoundTrip(out)
+	resp, err := t.opts.base.RoundTrip(out)
+	if err != nil {
+		return resp, err
+	}
+	if err := refuse(req, resp); err != nil {
+		if resp.Body != nil {
+			_ = resp.Body.Close()
+		}
+		return nil, err
+	}
+	return resp, nil
 }
 
 // settle turns the last attempt into the transport's answer and ends its placement, now or at
@@ -149,9 +168,7 @@ func (t *Transport) settle(a *attempt) (*http.Response, error) {
 	resp := a.resp
 	resp.Request = a.req // so that a relative Location resolves against what the caller asked for
 	t.report(a.placement.Endpoint.Name, resp.Header)
-	for _, name := range reportHeaders {
-		delete(resp.Trailer, name)
-	}
+	strip(resp.Trailer)
 	if duplex, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
 		resp.Body = &duplexBody{ReadWriteCloser: duplex, end: func() { t.tell(a, nil) }}
 		return resp, nil

@@ -40,6 +40,7 @@ var (
 	drains = engine.KeyOf("not eligible")
 	eats   = engine.KeyOf("eat memory")
 	deep   = engine.KeyOf("recurse")
+	loops  = engine.KeyOf("loop")
 )
 
 var eaten [][]byte
@@ -63,6 +64,10 @@ func (b *bad) Decide(now engine.Instant, key engine.Key) error {
 	case eats:
 		for {
 			eaten = append(eaten, make([]byte, 1<<20))
+		}
+	case loops:
+		for n := uint32(1); n != 0; n |= 1 {
+			b.set.Out.RIF += n
 		}
 	case deep:
 		b.set.Out.RIF = dive(1)
