@@ -1,5 +1,5 @@
-// Package trace reads and writes what a machine was asked and what it answered, as JSON
-// lines, and plays a trace on any machine. Instants are integer nanoseconds on the recorder's
+// Package trace reads what a machine was asked, as JSON lines, plays it on any machine, and
+// prints what that answers. Instants are integer nanoseconds on the recorder's
 // clock; endpoints go by name.
 package trace
 
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/headroom-lb/headroom/engine"
 )
@@ -106,10 +107,50 @@ func parse(text []byte) (op Op, err error) {
 	if err := d.Decode(&op); err != nil {
 		return op, fmt.Errorf("not a trace line: %w", err)
 	}
-	if d.More() {
-		return op, errors.New("more than one JSON value")
+	if rest := bytes.TrimSpace(text[d.InputOffset():]); len(rest) > 0 {
+		return op, fmt.Errorf("not a trace line: %.20q after its end", rest)
 	}
-	return op, nil
+	return op, checkKeys(text, op.Op)
+}
+
+// fields are the keys that each operation may have, besides op and at.
+var fields = map[string][]string{
+	OpSpec: {"spec", "salt"}, OpEndpoints: {"endpoints"}, OpStatus: {"endpoint", "status"},
+	OpReading: {"endpoint", "rif", "latency_ns", "asked"}, OpForget: {"endpoint", "asked"},
+	OpDecide: {"key", "tried"}, OpDone: {"placement", "outcome", "latency_ns"}, OpProbes: {},
+}
+
+// checkKeys refuses what the decoder lets pass: a key twice, in another case, or of another
+// operation. A field that is silently not used is a mistake that nobody finds.
+func checkKeys(text []byte, op string) error {
+	allowed, known := fields[op]
+	if !known {
+		return fmt.Errorf("no op %q; want spec, endpoints, status, reading, forget, decide, done or probes", op)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := t.(string)
+		switch {
+		case seen[key]:
+			return fmt.Errorf("%q stands twice", key)
+		case key != "op" && (key != "at" || op == OpSpec) && !slices.Contains(allowed, key):
+			return fmt.Errorf("%s has no %q", op, key)
+		}
+		seen[key] = true
+		var skip json.RawMessage
+		if err := d.Decode(&skip); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check tells whether an operation has what it needs.
@@ -142,6 +183,9 @@ func (o *Op) check(first bool) error {
 		if o.Endpoint == "" {
 			return missing("endpoint")
 		}
+		if o.Status == "" {
+			return missing("status")
+		}
 		if _, ok := engine.ParseStatus(o.Status); !ok {
 			return fmt.Errorf("no status %q; want ready, draining or unavailable", o.Status)
 		}
@@ -170,9 +214,6 @@ func (o *Op) check(first bool) error {
 		if len(o.Tried) > engine.MaxTried {
 			return fmt.Errorf("%d endpoints tried, at most %d", len(o.Tried), engine.MaxTried)
 		}
-	case OpProbes:
-	default:
-		return fmt.Errorf("no op %q; want spec, endpoints, status, reading, forget, decide, done or probes", o.Op)
 	}
 	return nil
 }
