@@ -39,9 +39,48 @@ func TestTracesGiveTheirGoldenDecisions(t *testing.T) {
 	}
 }
 
+// The page on formats shows a trace and what it gives.
+func TestTheDocumentedTraceGivesTheDocumentedOutput(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(page), "```")
+	var trace, output string
+	for _, block := range blocks {
+		if strings.HasPrefix(block, "\n{\"op\":\"spec\"") {
+			trace = block
+		}
+		if strings.HasPrefix(block, "\n{\"placement\":") {
+			output = block
+		}
+	}
+	require.NotEmpty(t, trace)
+	assert.Equal(t, strings.TrimSpace(output), strings.TrimSpace(string(playText(t, "formats.md", []byte(trace)))))
+}
+
+// Every setting that the parser knows stands in the page's table, and no other.
+func TestTheDocumentedSettingsAreTheParsers(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats.md")
+	require.NoError(t, err)
+	var documented []string
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		if len(cells) == 6 && strings.HasPrefix(cells[1], " `") {
+			documented = append(documented, strings.Trim(cells[1], " `"))
+		}
+	}
+	_, err = policy.Parse("prequal none=1")
+	require.Error(t, err)
+	_, list, _ := strings.Cut(err.Error(), "want one of seed, ")
+	assert.Equal(t, strings.Split(list, ", "), documented)
+}
+
 func play(t *testing.T, file string) []byte {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
+	return playText(t, file, text)
+}
+
+func playText(t *testing.T, file string, text []byte) []byte {
 	ops, err := trace.Read(file, bytes.NewReader(text))
 	require.NoError(t, err)
 	p, err := policy.Parse(ops[0].Spec)
