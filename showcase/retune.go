@@ -67,8 +67,15 @@ func (st *stage) discard(r *reserve) {
 
 func (st *stage) specs() [2]string { return [2]string{st.worlds[0].Spec(), st.worlds[1].Spec()} }
 
-// adopt puts a prepared setup in force: its policies, and nothing else of it.
+// adopt puts a prepared setup in force: its policies, and nothing else of it. On an error
+// neither world has changed.
 func (st *stage) adopt(next Setup, r *reserve) error {
+	for i, w := range st.worlds {
+		if err := w.Brief(r.machines[i]); err != nil {
+			st.discard(r)
+			return err
+		}
+	}
 	for i, w := range st.worlds {
 		if r.machines[i] == nil {
 			continue
@@ -88,41 +95,46 @@ func (st *stage) adopt(next Setup, r *reserve) error {
 // wish is a change of policy that a viewer waits for.
 type wish struct {
 	viewer *viewer
-	id     int
+	change Command
 	text   string
 }
 
 // retuner makes machines beside the running stage, one setup at a time. While it is busy wishes
 // add up, and the next round takes the sum of them.
 type retuner struct {
-	wanted Setup
 	wishes []wish
 	busy   bool
+	apart  int // wishes at the head that failed together: each has a round of its own
 }
 
 // wishFor takes a command that changes a policy; false for any other.
 func (r *Room) wishFor(v *viewer, c Command) (bool, error) {
-	t := &r.tuner
-	if !t.busy {
-		t.wanted = r.stage.setup
-	}
-	next, text, ok, err := t.wanted.with(c)
+	_, text, ok, err := r.stage.setup.with(c)
 	if !ok || err != nil {
 		return ok, err
 	}
-	t.wanted = next
-	t.wishes = append(t.wishes, wish{v, c.ID, text})
+	t := &r.tuner
+	t.wishes = append(t.wishes, wish{v, c, text})
 	if !t.busy {
 		r.retune()
 	}
 	return true, nil
 }
 
-// retune starts a round.
+// retune starts a round. It begins from what is in force, so that a wish that failed earlier
+// leaves nothing behind.
 func (r *Room) retune() {
 	t, st := &r.tuner, r.stage
-	next, wishes, inForce := t.wanted, t.wishes, st.specs()
-	t.busy, t.wishes = true, nil
+	n := len(t.wishes)
+	if t.apart > 0 {
+		n = 1
+		t.apart--
+	}
+	wishes, next, inForce := t.wishes[:n:n], st.setup, st.specs()
+	t.busy, t.wishes = true, t.wishes[n:]
+	for _, w := range wishes {
+		next, _, _, _ = next.with(w.change) // a mistake is prepare's to find
+	}
 	go func() {
 		made, err := st.prepare(next, inForce)
 		if !r.call(func() { r.tuned(st, next, made, wishes, err) }) && made != nil {
@@ -135,17 +147,25 @@ func (r *Room) retune() {
 func (r *Room) tuned(st *stage, next Setup, made *reserve, wishes []wish, err error) {
 	t := &r.tuner
 	t.busy = false
+	again := func(apart int) {
+		t.wishes = append(wishes, t.wishes...)
+		t.apart += apart
+		r.retune()
+	}
+	if err == nil && st != r.stage { // started again meanwhile: the wish is for the new stage
+		st.discard(made)
+		again(0)
+		return
+	}
 	if err == nil {
-		if st != r.stage { // started again meanwhile: the wish is for the new stage
-			st.discard(made)
-			t.wishes = append(wishes, t.wishes...)
-			r.retune()
-			return
-		}
 		err = st.adopt(next, made)
 	}
+	if err != nil && len(wishes) > 1 { // one of them is bad: which one?
+		again(len(wishes))
+		return
+	}
 	for _, w := range wishes {
-		r.answer(w.viewer, w.id, w.text, err)
+		r.answer(w.viewer, w.change.ID, w.text, err)
 	}
 	if r.paused {
 		r.publish(0)

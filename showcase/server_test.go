@@ -266,6 +266,32 @@ func TestPoliciesChangeWhileTheStageRuns(t *testing.T) {
 	}))
 }
 
+// A policy that no machine can be made for is refused alone: what was asked with it comes true.
+func TestBadPolicyFailsAlone(t *testing.T) {
+	s, srv := serveTest(t, Config{})
+	const link = "clients=4&replicas=48&room=bad"
+	p := dial(t, srv, link)
+	p.until("role")
+	p.send(`{"id":1,"cmd":"policy","world":"a","spec":"prequal seed=5"}`)
+	p.send(`{"id":2,"cmd":"policy","world":"a","spec":"prequal pool=64 fit=strict"}`)
+	p.send(`{"id":3,"cmd":"policy","world":"b","spec":"random"}`)
+	p.send(`{"id":4,"cmd":"quantile","value":0.5}`)
+	answered := map[float64]any{}
+	for len(answered) < 4 {
+		a := p.until("applied")
+		answered[a["id"].(float64)] = a["error"]
+	}
+	assert.Contains(t, answered[2], "pool")
+	delete(answered, 2)
+	assert.Equal(t, map[float64]any{1: nil, 3: nil, 4: nil}, answered)
+	room, key, err := s.rooms.join(parse(t, link))
+	require.NoError(t, err)
+	defer s.rooms.leave(key, room)
+	require.True(t, room.call(func() {
+		assert.Equal(t, [2]string{"prequal seed=5 quantile=0.5", "random seed=7"}, room.stage.specs())
+	}))
+}
+
 func TestHiddenViewerGetsNothing(t *testing.T) {
 	_, srv := serveTest(t, Config{})
 	p := dial(t, srv, "clients=4&replicas=10&room=h")

@@ -40,15 +40,24 @@ func (w *World) Prepare(spec string) ([]engine.Machine, error) {
 	return machines, nil
 }
 
-// Adopt puts prepared machines in place. Queries in flight end where they are, and report to no
-// one: their machine is gone. On an error nothing changes, and the machines are given back.
-func (w *World) Adopt(spec string, machines []engine.Machine) error {
+// Brief tells prepared machines of the present replicas. An error means that the policy cannot
+// run with them; nothing of the world has changed then.
+func (w *World) Brief(machines []engine.Machine) error {
 	cs := w.candidates()
 	for _, m := range machines {
 		if err := m.SetCandidates(engine.Instant(w.now), cs); err != nil {
-			w.Discard(machines)
 			return err
 		}
+	}
+	return nil
+}
+
+// Adopt puts prepared machines in place. Queries in flight end where they are, and report to no
+// one: their machine is gone. On an error nothing changes, and the machines are given back.
+func (w *World) Adopt(spec string, machines []engine.Machine) error {
+	if err := w.Brief(machines); err != nil {
+		w.Discard(machines)
+		return err
 	}
 	old := make([]engine.Machine, 0, len(w.clients))
 	for i := range w.clients {
