@@ -180,7 +180,7 @@ func TestDrainGivesUpInTime(t *testing.T) {
 	}()
 	requireServing(t, url, 1)
 	require.Equal(t, 1, p.stop(syscall.SIGTERM))
-	require.Contains(t, p.text(&p.stderr), "1 open requests were cut off after 100ms of draining: give a longer --drain")
+	require.Contains(t, p.text(&p.stderr), "1 open request was cut off after 100ms of draining: give a longer --drain")
 	require.Zero(t, <-gone)
 }
 

@@ -1,7 +1,9 @@
 package lifecycle
 
 import (
+	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -20,7 +22,7 @@ func TestListenSaysWhatToDo(t *testing.T) {
 }
 
 func TestCheckAddr(t *testing.T) {
-	for _, good := range []string{"127.0.0.1:8080", ":0", "localhost:http", "[::1]:9"} {
+	for _, good := range []string{"127.0.0.1:8000", ":0", "localhost:http", "[::1]:9"} {
 		require.NoError(t, CheckAddr("--listen", good), good)
 	}
 	for _, bad := range []string{"", "8080", "localhost", "localhost:", "1.2.3.4:99999", "a:b:c"} {
@@ -34,7 +36,7 @@ func TestDrainWaitsForOpenRequests(t *testing.T) {
 		fails  string
 	}{
 		"long enough": {within: 5 * time.Second},
-		"too short":   {within: 20 * time.Millisecond, fails: "1 open requests were cut off after 20ms"},
+		"too short":   {within: 20 * time.Millisecond, fails: "1 open request was cut off after 20ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ln, err := Listen("--listen", "127.0.0.1:0")
@@ -72,6 +74,67 @@ func TestDrainWaitsForOpenRequests(t *testing.T) {
 				require.Equal(t, "cut", <-answer)
 			}
 			require.ErrorIs(t, <-s.Failed(), http.ErrServerClosed)
+		})
+	}
+}
+
+// TestDrainGivesUpgradedConnectionsTheirTime drains with a connection that a handler took over.
+func TestDrainGivesUpgradedConnectionsTheirTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		within time.Duration
+		fails  string
+	}{
+		"long enough": {within: 5 * time.Second},
+		"too short":   {within: 20 * time.Millisecond, fails: "1 upgraded connection was cut off after 20ms of draining: have WebSocket clients connect again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := Listen("--listen", "127.0.0.1:0")
+			require.NoError(t, err)
+			left := make(chan struct{})
+			s := Start(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(left)
+				conn, rw, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				// A reverse proxy closes what it joined when the request's context ends.
+				go func() { <-r.Context().Done(); conn.Close() }()
+				for {
+					line, err := rw.ReadString('\n')
+					if err != nil {
+						return
+					}
+					_, _ = io.WriteString(conn, line)
+				}
+			}))
+			conn, err := net.Dial("tcp", ln.Addr().String())
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\nhello\n")
+			require.NoError(t, err)
+			in := bufio.NewReader(conn)
+			say := func(word string) error {
+				if word != "" {
+					_, _ = io.WriteString(conn, word)
+				}
+				_, err := in.ReadString('\n')
+				return err
+			}
+			require.NoError(t, say(""))
+			drained := make(chan error, 1)
+			go func() { drained <- s.Drain(c.within) }()
+			if c.fails != "" {
+				require.ErrorContains(t, <-drained, c.fails)
+				require.Error(t, say(""), "it is cut off")
+			} else {
+				require.ErrorIs(t, <-s.Failed(), http.ErrServerClosed)
+				require.NoError(t, say("still there\n"), "it has its time")
+				require.Empty(t, drained)
+				require.NoError(t, conn.Close())
+				require.NoError(t, <-drained)
+			}
+			<-left
 		})
 	}
 }
