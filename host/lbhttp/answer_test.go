@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,4 +109,46 @@ func TestReadingsOnInformationalAnswersAreStripped(t *testing.T) {
 	require.NoError(t, err)
 	_ = text(t, resp)
 	require.Equal(t, textproto.MIMEHeader{"Link": {"</style.css>"}}, <-hints)
+}
+
+// tally keeps what a watcher heard.
+type tally struct {
+	mu    sync.Mutex
+	heard []string
+}
+
+func (t *tally) note(s string) {
+	t.mu.Lock()
+	t.heard = append(t.heard, s)
+	t.mu.Unlock()
+}
+
+func (t *tally) Sent(e string)  { t.note("sent " + e) }
+func (t *tally) Ended(e string) { t.note("ended " + e) }
+func (t *tally) Answered(e string, err error) {
+	if err != nil {
+		e += " failed"
+	}
+	t.note("answered " + e)
+}
+
+func TestWatcherHearsOfEveryAttempt(t *testing.T) {
+	b := balancer(t, "round_robin seed=0")
+	good := server(t, says("ok"))
+	require.NoError(t, b.SetEndpoints([]host.Endpoint{{Name: "dead", Addr: refusing(t)}, {Name: "good", Addr: good.URL}}))
+	var w tally
+	tr := lbhttp.NewTransport(b, lbhttp.WithWatcher(&w))
+	for range 2 {
+		resp, err := tr.RoundTrip(request(t, http.MethodGet, nil))
+		require.NoError(t, err)
+		require.NotContains(t, w.heard[len(w.heard)-1], "ended", "the body is open")
+		require.Equal(t, "ok", text(t, resp))
+	}
+	dead, ok := []string{"sent dead", "answered dead failed", "ended dead"}, []string{"sent good", "answered good", "ended good"}
+	require.Subset(t, [][]string{slices.Concat(dead, ok, dead, ok), slices.Concat(dead, ok, ok), slices.Concat(ok, dead, ok)}, [][]string{w.heard})
+
+	w.heard = nil
+	broken := lbhttp.NewTransport(b, lbhttp.WithWatcher(&w), lbhttp.WithBase(panicking{}))
+	require.Panics(t, func() { _, _ = broken.RoundTrip(request(t, http.MethodGet, nil)) })
+	require.Len(t, w.heard, 2, "a panic ends the attempt too: %v", w.heard)
 }

@@ -21,6 +21,7 @@ type options struct {
 	probePath    string
 	piggyback    bool
 	endpointHost bool
+	watcher      Watcher
 }
 
 const defaultRetries = 2
@@ -32,6 +33,7 @@ func settings(opts []Option) options {
 		retryable: DefaultRetryable,
 		probePath: replica.DefaultPath,
 		piggyback: true,
+		watcher:   unwatched{},
 	}
 	for _, opt := range opts {
 		opt(&o)
@@ -80,6 +82,23 @@ func WithProbePath(path string) Option { return func(o *options) { o.probePath =
 // WithPiggyback says whether readings found on ordinary answers are recorded; by default they
 // are. They are removed from the answer in any case.
 func WithPiggyback(on bool) Option { return func(o *options) { o.piggyback = on } }
+
+// Watcher hears of every attempt, by the name of its endpoint. Calls come from many goroutines at
+// once, and queries wait for them.
+type Watcher interface {
+	Sent(endpoint string)                // an attempt begins
+	Answered(endpoint string, err error) // the answer's headers came, or with an error no answer did
+	Ended(endpoint string)               // its placement ends: with the answer's body
+}
+
+// WithWatcher tells w of every attempt.
+func WithWatcher(w Watcher) Option { return func(o *options) { o.watcher = w } }
+
+type unwatched struct{}
+
+func (unwatched) Sent(string)            {}
+func (unwatched) Answered(string, error) {}
+func (unwatched) Ended(string)           {}
 
 // WithEndpointHost sends the replica's own host name instead of the one the caller asked for.
 func WithEndpointHost() Option { return func(o *options) { o.endpointHost = true } }

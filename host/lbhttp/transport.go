@@ -45,7 +45,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		a.body.abandon()
 		return nil, errOpaque
 	}
-	defer a.rescue()
+	defer t.rescue(&a)
 	resp, err := t.run(&a, query)
 	a.returned = true
 	return resp, err
@@ -75,7 +75,9 @@ func (t *Transport) run(a *attempt, query host.Query) (*http.Response, error) {
 		}
 		a.made++
 		a.placement, a.told = p, false
+		t.opts.watcher.Sent(p.Endpoint.Name)
 		a.resp, a.err = t.send(req, p.Endpoint, a.body.next())
+		t.opts.watcher.Answered(p.Endpoint.Name, a.err)
 		if a.made > t.opts.retries || !t.repeatable(a) {
 			return t.settle(a)
 		}
@@ -97,9 +99,13 @@ type attempt struct {
 }
 
 // rescue ends the placement when a base transport or a caller's function panics.
-func (a *attempt) rescue() {
-	if !a.returned && a.placement != nil {
-		a.placement.Done(engine.OutcomeCancelled)
+func (t *Transport) rescue(a *attempt) {
+	if a.returned || a.placement == nil {
+		return
+	}
+	a.placement.Done(engine.OutcomeCancelled)
+	if !a.told {
+		t.opts.watcher.Ended(a.placement.Endpoint.Name)
 	}
 }
 
@@ -113,6 +119,7 @@ func (t *Transport) tell(a *attempt, err error) {
 		return
 	}
 	a.told = true
+	t.opts.watcher.Ended(a.placement.Endpoint.Name)
 	if gone := a.req.Context().Err(); err != nil && gone != nil {
 		err = gone
 	}
