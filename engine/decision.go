@@ -88,6 +88,14 @@ type Counters struct {
 	HeldFit                                         uint64 // changes of the fleet served on the last good budget
 }
 
+// Each lists the counters by reference, in the order in which they cross the ABI.
+func (c *Counters) Each() [14]*uint64 {
+	return [...]*uint64{
+		&c.Admitted, &c.Replaced, &c.EvictedOldest, &c.DroppedStale, &c.RemovedWorst, &c.RemovedOldest,
+		&c.Expired, &c.Exhausted, &c.Forgotten, &c.Decisions, &c.Fallbacks, &c.Readings, &c.ProbesDue, &c.HeldFit,
+	}
+}
+
 // Fit is what a policy derived for the fleet it serves now.
 type Fit struct {
 	Pool         uint32 // entries held at most

@@ -101,12 +101,7 @@ func (b *Balancer) told(err error) {
 func (b *Balancer) Spec() string { return b.spec }
 
 // Now is the balancer's clock, on which its engine's instants lie.
-func (b *Balancer) Now() engine.Instant {
-	if b.opts.clock != nil {
-		return engine.Instant(b.opts.clock())
-	}
-	return engine.Instant(time.Since(b.began))
-}
+func (b *Balancer) Now() engine.Instant { return engine.Instant(time.Since(b.began)) }
 
 // InFlight is the number of placements that are not done. It never waits.
 func (b *Balancer) InFlight() int64 { return b.counts.inFlight.Load() }

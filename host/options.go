@@ -6,7 +6,6 @@ type Option func(*options)
 type options struct {
 	shards int
 	seed   uint64
-	clock  func() int64
 	closed bool // fail closed on a trap
 	trap   func(error)
 }
@@ -20,9 +19,6 @@ func WithShards(n int) Option { return func(o *options) { o.shards = n } }
 // differently. Zero is as if not given: the spec's seed stays as it is, and a spec that sets
 // none gets a random one.
 func WithSeed(seed uint64) Option { return func(o *options) { o.seed = seed } }
-
-// WithClock replaces the monotonic clock: nanoseconds since any fixed instant.
-func WithClock(now func() int64) Option { return func(o *options) { o.clock = now } }
 
 // WithFailClosed refuses a query whose guest trapped instead of deciding it uniformly.
 func WithFailClosed() Option { return func(o *options) { o.closed = true } }

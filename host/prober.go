@@ -20,7 +20,6 @@ type Prober struct {
 	Timeout     time.Duration // for one probe; zero means 100 ms
 	Concurrency int           // probes outstanding in all; zero means 64
 	PerEndpoint int           // probes outstanding for one endpoint; zero means 4
-	Idle        time.Duration // how often a balancer without traffic is asked; zero means 50 ms
 }
 
 // ticket is a probe that is due.
@@ -28,6 +27,9 @@ type ticket struct {
 	shard    *shard
 	endpoint Endpoint
 }
+
+// idleCheck is how often a balancer without traffic is asked who is due.
+const idleCheck = 50 * time.Millisecond
 
 // ErrProberRuns says that a balancer has a prober already.
 var ErrProberRuns = errors.New("a prober runs for this balancer already")
@@ -84,7 +86,7 @@ func (p *Prober) Run(ctx context.Context, b *Balancer) error {
 			}
 		})
 	}
-	every := time.NewTicker(orDefault(p.Idle, 50*time.Millisecond))
+	every := time.NewTicker(idleCheck)
 	defer every.Stop()
 	for {
 		select {

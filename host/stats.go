@@ -67,29 +67,14 @@ func (b *Balancer) Stats() Stats {
 		var one engine.Counters
 		var fit engine.Fit
 		sh.with(func(m engine.Machine) error { return m.Inspect(&one, &fit) })
-		addCounters(&s.Counters, &one)
+		for i, v := range one.Each() {
+			*s.Counters.Each()[i] += *v
+		}
 		if i == 0 {
 			s.Fit = fit
 		}
 	}
 	return s
-}
-
-func addCounters(to, c *engine.Counters) {
-	to.Admitted += c.Admitted
-	to.Replaced += c.Replaced
-	to.EvictedOldest += c.EvictedOldest
-	to.DroppedStale += c.DroppedStale
-	to.RemovedWorst += c.RemovedWorst
-	to.RemovedOldest += c.RemovedOldest
-	to.Expired += c.Expired
-	to.Exhausted += c.Exhausted
-	to.Forgotten += c.Forgotten
-	to.Decisions += c.Decisions
-	to.Fallbacks += c.Fallbacks
-	to.Readings += c.Readings
-	to.ProbesDue += c.ProbesDue
-	to.HeldFit += c.HeldFit
 }
 
 // PoolEntry is an entry of the live pool under its endpoint's name.

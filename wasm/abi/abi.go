@@ -124,9 +124,9 @@ const (
 	EntryHot        = 53 // u8
 )
 
-// The inspection record: the counters as u64 in the order of [engine.Counters], then the fit.
+// The inspection record: the counters as u64 in the order of [engine.Counters.Each], then the
+// fit.
 const (
-	InspectCounters  = 14  // words
 	InspectPool      = 112 // u32
 	InspectRemove    = 116 // u32, parts per 10,000
 	InspectReuse     = 120 // u64, parts per 10,000

@@ -90,18 +90,11 @@ func GetEntry(b []byte, e *engine.Entry) {
 	}
 }
 
-func counters(c *engine.Counters) [InspectCounters]*uint64 {
-	return [...]*uint64{
-		&c.Admitted, &c.Replaced, &c.EvictedOldest, &c.DroppedStale, &c.RemovedWorst, &c.RemovedOldest,
-		&c.Expired, &c.Exhausted, &c.Forgotten, &c.Decisions, &c.Fallbacks, &c.Readings, &c.ProbesDue, &c.HeldFit,
-	}
-}
-
 // PutInspection writes the inspection record.
 func PutInspection(b []byte, c *engine.Counters, f *engine.Fit) {
 	b = b[:InspectSize]
 	clear(b)
-	for i, v := range counters(c) {
+	for i, v := range c.Each() {
 		Put64(b[8*i:], *v)
 	}
 	put32(b[InspectPool:], f.Pool)
@@ -114,7 +107,7 @@ func PutInspection(b []byte, c *engine.Counters, f *engine.Fit) {
 
 // GetInspection reads the inspection record.
 func GetInspection(b []byte, c *engine.Counters, f *engine.Fit) {
-	for i, v := range counters(c) {
+	for i, v := range c.Each() {
 		*v = Get64(b[8*i:])
 	}
 	*f = engine.Fit{
