@@ -62,7 +62,11 @@ machine's cores carries the load. A noisy neighbour can slow it in spells or alw
 			case <-cmd.Context().Done():
 			}
 			log.Info("draining", "serving", r.State().Serving, "waiting", r.State().Waiting)
-			return srv.Drain(drain)
+			if err := srv.Drain(drain); err != nil {
+				return err
+			}
+			log.Info("stopped")
+			return nil
 		},
 	}
 	f := cmd.Flags()

@@ -79,7 +79,7 @@ Start with "wasmhost demo": it needs no set-up and compares the policies on real
 Exit codes: 0 worked, 1 failed, 2 was asked wrongly.`,
 		Example: `  wasmhost demo
   wasmhost replica --listen 127.0.0.1:9001
-  wasmhost serve --listen 127.0.0.1:8080 --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002`,
+  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -28,7 +29,12 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
   wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80
   wasmhost serve --config proxy.yaml
   curl -d '{"endpoint":"127.0.0.1:9001","status":"draining"}' http://127.0.0.1:9901/status`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q is left over: give each replica as --endpoint URL", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := serve.Defaults()
 			if file != "" {

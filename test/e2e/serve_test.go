@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,6 +186,53 @@ func TestDrainGivesUpInTime(t *testing.T) {
 	require.Zero(t, <-gone)
 }
 
+// TestDrainWaitsForUpgrades keeps a conversation over an upgraded connection up after SIGTERM, until the client ends it
+// or the drain does.
+func TestDrainWaitsForUpgrades(t *testing.T) {
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		_, _ = io.Copy(conn, rw)
+	}))
+	defer echo.Close()
+	for name, drain := range map[string]string{"the client ends it": "60s", "the drain ends it": "300ms"} {
+		t.Run(name, func(t *testing.T) {
+			p, proxy, _ := startProxy(t, []string{echo.URL}, "--spec", "round_robin", "--drain", drain)
+			conn, err := net.Dial("tcp", strings.TrimPrefix(proxy, "http://"))
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+			in := bufio.NewReader(conn)
+			say := func(text, until string) {
+				_, err := io.WriteString(conn, text)
+				require.NoError(t, err)
+				for line := ""; line != until; {
+					line, err = in.ReadString('\n')
+					require.NoError(t, err)
+				}
+			}
+			say("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", "\r\n")
+			say("before\n", "before\n")
+			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+			p.find(&p.stderr, `msg=draining in_flight=1`)
+			if drain == "60s" {
+				say("after\n", "after\n")
+				require.NoError(t, conn.Close())
+				require.Zero(t, p.wait())
+				require.Contains(t, p.text(&p.stderr), "msg=stopped")
+				return
+			}
+			require.Equal(t, 1, p.wait())
+			require.Contains(t, p.text(&p.stderr), "1 upgraded connection was cut off after 300ms of draining: have WebSocket clients connect again")
+			require.NotContains(t, p.text(&p.stderr), "placements still open")
+		})
+	}
+}
+
 // requireServing waits until a replica has this many queries in its slots.
 func requireServing(t *testing.T, url string, n int) {
 	t.Helper()
@@ -267,7 +316,7 @@ func TestUnreachableEndpoint(t *testing.T) {
 	require.NoError(t, ln.Close())
 	_, url := startReplica(t, "a", "127.0.0.1:0")
 	p, proxy, _ := startProxy(t, []string{dead, url}, "--spec", "random seed=1")
-	p.find(&p.stderr, `endpoint cannot be reached`)
+	p.find(&p.stderr, `level=WARN msg="endpoint fails; it is tried again until it answers" endpoint=127\.0\.0\.1:\d+ error="dial`)
 	l := startLoad(proxy, 4)
 	require.Equal(t, map[string]int{"a": 100}, atLeast(l.during(t, 100), 100))
 	l.end()

@@ -91,7 +91,8 @@ func (r *Replica) Handler() http.Handler {
 	mux.Handle(replica.DefaultPath, r.monitor.ProbeHandler())
 	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET "+ControlPath, func(w http.ResponseWriter, _ *http.Request) { r.writeState(w) })
-	mux.HandleFunc("POST "+ControlPath, r.control)
+	// Control is for whoever runs the replica: a page of another site must not reach it through their browser.
+	mux.Handle("POST "+ControlPath, http.NewCrossOriginProtection().Handler(http.HandlerFunc(r.control)))
 	mux.Handle("/", r.monitor.Middleware(http.HandlerFunc(r.serve)))
 	return mux
 }

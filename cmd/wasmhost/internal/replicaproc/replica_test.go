@@ -126,3 +126,18 @@ func TestClientsWhoLeaveFreeTheirSlot(t *testing.T) {
 		require.Zero(t, st.Served)
 	})
 }
+
+// TestControlIsNotForOtherSites sends what a page of another site could make a browser send. Queries may come from
+// anywhere.
+func TestControlIsNotForOtherSites(t *testing.T) {
+	r := replicaWith(t, func(s *Settings) { s.Service = 0 })
+	h := r.Handler()
+	require.Equal(t, 403, call(h, "POST", "/control", `{"slots":9}`, "Sec-Fetch-Site", "cross-site").Code)
+	require.Equal(t, 4, r.State().Settings.Slots)
+	require.Equal(t, 200, call(h, "POST", "/control", `{"slots":9}`).Code)
+	require.Equal(t, 9, r.State().Settings.Slots)
+	require.Equal(t, 200, call(h, "POST", "/", "", "Sec-Fetch-Site", "cross-site").Code)
+	w := call(h, "POST", "/control", "slots=3")
+	require.Equal(t, 400, w.Code)
+	require.Contains(t, w.Body.String(), "the body is not the JSON expected")
+}

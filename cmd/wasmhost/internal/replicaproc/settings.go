@@ -79,7 +79,7 @@ func (s Settings) patch(r io.Reader) (Settings, error) {
 	dec := json.NewDecoder(io.LimitReader(r, 1<<16))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil {
-		return s, err
+		return s, fmt.Errorf(`the body is not the JSON expected, such as {"slots":2,"service":"80ms"}: %w`, err)
 	}
 	return s, s.Validate()
 }

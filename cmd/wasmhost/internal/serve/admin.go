@@ -18,11 +18,12 @@ import (
 // endpoints out.
 type admin struct {
 	b        *host.Balancer
+	health   *health
 	draining *atomic.Bool
 }
 
-func newAdmin(b *host.Balancer, draining *atomic.Bool, reg *prometheus.Registry) http.Handler {
-	a := &admin{b: b, draining: draining}
+func newAdmin(b *host.Balancer, h *health, draining *atomic.Bool, reg *prometheus.Registry) http.Handler {
+	a := &admin{b: b, health: h, draining: draining}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -31,7 +32,8 @@ func newAdmin(b *host.Balancer, draining *atomic.Bool, reg *prometheus.Registry)
 	mux.HandleFunc("GET /spec", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, b.Spec()) })
 	mux.HandleFunc("POST /status", a.status)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminHelp) })
-	return mux
+	// A page in an operator's browser must not be able to take endpoints out.
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 const adminHelp = `GET  /metrics   Prometheus metrics
@@ -57,7 +59,7 @@ func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "no endpoint is ready", http.StatusServiceUnavailable)
 }
 
-func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b)) }
+func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b, a.health)) }
 
 func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 	var in struct {
@@ -67,7 +69,8 @@ func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf(`the body is not the JSON expected, such as {"endpoint":"127.0.0.1:9001","status":"draining"}: %v`, err),
+			http.StatusBadRequest)
 		return
 	}
 	s, ok := engine.ParseStatus(in.Status)
@@ -79,7 +82,7 @@ func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("endpoint %q: %v; GET /pool lists the names", in.Endpoint, err), http.StatusNotFound)
 		return
 	}
-	writeJSON(w, newView(a.b))
+	writeJSON(w, newView(a.b, a.health))
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

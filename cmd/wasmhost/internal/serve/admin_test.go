@@ -35,6 +35,14 @@ func balancerOf(t *testing.T, spec string, urls ...string) *host.Balancer {
 	return b
 }
 
+func healthOf(b *host.Balancer) *health {
+	var endpoints []Endpoint
+	for _, e := range b.Endpoints() {
+		endpoints = append(endpoints, Endpoint{Name: e.Name})
+	}
+	return newHealth(slog.New(slog.DiscardHandler), endpoints)
+}
+
 func ask(h http.Handler, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
@@ -44,7 +52,7 @@ func ask(h http.Handler, method, path, body string) (int, string) {
 func TestReadiness(t *testing.T) {
 	b := balancerOf(t, "random seed=1", "http://a", "http://b")
 	var draining atomic.Bool
-	h := newAdmin(b, &draining, newRegistry(b))
+	h := newAdmin(b, healthOf(b), &draining, newRegistry(b))
 	code, _ := ask(h, "GET", "/readyz", "")
 	require.Equal(t, 200, code)
 	for _, name := range []string{"r0", "r1"} {
@@ -63,12 +71,29 @@ func TestReadiness(t *testing.T) {
 	require.Equal(t, 200, code, "a draining process still lives")
 }
 
+// TestAdminRefusesOtherSites sends what a page of another site could make an operator's browser send.
+func TestAdminRefusesOtherSites(t *testing.T) {
+	b := balancerOf(t, "random seed=1", "http://a")
+	h := newAdmin(b, healthOf(b), new(atomic.Bool), newRegistry(b))
+	for header, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://elsewhere.example"} {
+		r := httptest.NewRequest("POST", "/status", strings.NewReader(`{"endpoint":"r0","status":"unavailable"}`))
+		r.Header.Set(header, value)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, 403, w.Code, header)
+	}
+	require.Equal(t, engine.StatusReady, b.Endpoints()[0].Status)
+	code, body := ask(h, "POST", "/status", "endpoint=r0&status=draining")
+	require.Equal(t, 400, code)
+	require.Contains(t, body, "the body is not the JSON expected")
+}
+
 // TestPoolShowsWhatTheEngineHolds records readings and finds them again, as reported and as ranked.
 func TestPoolShowsWhatTheEngineHolds(t *testing.T) {
 	b := balancerOf(t, "prequal seed=1", "http://a", "http://b", "http://c")
 	require.NoError(t, b.Record("r0", engine.Reading{RIF: 7, Latency: 5 * engine.Millisecond}))
 	require.NoError(t, b.Record("r2", engine.Reading{RIF: 2, Latency: engine.UnknownLatency}))
-	h := newAdmin(b, new(atomic.Bool), newRegistry(b))
+	h := newAdmin(b, healthOf(b), new(atomic.Bool), newRegistry(b))
 	code, body := ask(h, "GET", "/pool", "")
 	require.Equal(t, 200, code)
 	var v view
@@ -107,7 +132,7 @@ func TestUpgradePassesTheInstrumentedProxy(t *testing.T) {
 	}))
 	defer replica.Close()
 	b := balancerOf(t, "round_robin seed=1", replica.URL)
-	proxy := httptest.NewServer(instrument(newRegistry(b), newProxy(b, slog.New(slog.NewTextHandler(io.Discard, nil)))))
+	proxy := httptest.NewServer(instrument(newRegistry(b), newProxy(b, healthOf(b), slog.New(slog.NewTextHandler(io.Discard, nil)))))
 	defer proxy.Close()
 
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy.URL, "http://"))

@@ -2,12 +2,11 @@
 package serve
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -74,7 +73,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 // Defaults is a proxy on loopback with Prequal, without endpoints.
 func Defaults() Config {
 	return Config{
-		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
+		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
 		Engine: "wasm", Drain: Duration(10 * time.Second),
 	}
 }
@@ -88,9 +87,7 @@ func (c *Config) Load(path string) error {
 	if err != nil {
 		return fmt.Errorf("--config %s cannot be read: %w", path, errors.Unwrap(err))
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+	if err := c.decode(text); err != nil {
 		return fmt.Errorf("--config %s: %w", path, err)
 	}
 	return nil
@@ -132,6 +129,9 @@ func (c *Config) Validate() error {
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
 			u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return fmt.Errorf("endpoint %q is not a base URL: give one such as http://127.0.0.1:9001", e.URL)
+		}
+		if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
+			return fmt.Errorf("endpoint %q has no such port: give 1 to 65535", e.URL)
 		}
 		if e.Name == "" {
 			e.Name = u.Host

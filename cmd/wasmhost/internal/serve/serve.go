@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,11 @@ func (e *InputError) Unwrap() error { return e.Err }
 // Run serves a validated config until ctx ends, then drains. It prints one line per listener on out once both are
 // open, and logs the rest.
 func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err error) {
+	defer func() {
+		if err == nil {
+			log.Info("stopped")
+		}
+	}()
 	// Listeners come first: a port in use is said at once, not after a module was compiled.
 	ln, err := lifecycle.Listen("--listen", c.Listen)
 	if err != nil {
@@ -50,24 +57,25 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	}
 	defer func() { err = errors.Join(err, free()) }()
 
+	health := newHealth(log, c.Endpoints)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() {
 		// It ends with its context; there is no other reason for it to return.
-		_ = (&host.Prober{Probe: lbhttp.ProbeURL(nil, "")}).Run(background, b)
+		_ = (&host.Prober{Probe: health.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
 	})
-	wg.Go(func() { warnUnreachable(background, c.Endpoints, log) })
+	wg.Go(func() { tryAll(background, c.Endpoints, health) })
 
 	var draining atomic.Bool
 	reg := newRegistry(b)
-	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, log)))
-	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), b.Spec())
+	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, log)))
+	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
 	if adminLn != nil {
-		admin = lifecycle.Start(adminLn, newAdmin(b, &draining, reg))
+		admin = lifecycle.Start(adminLn, newAdmin(b, health, &draining, reg))
 		adminFailed = admin.Failed()
 		fmt.Fprintf(out, "admin listens on http://%s\n", adminLn.Addr())
 	}
@@ -80,7 +88,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	case <-ctx.Done():
 	}
 	draining.Store(true)
-	log.Info("draining", "in_flight", b.Stats().InFlight, "at most", time.Duration(c.Drain))
+	log.Info("draining", "in_flight", b.InFlight(), "at_most", time.Duration(c.Drain))
 	err = proxy.Drain(time.Duration(c.Drain))
 	// The admin listener goes last: it is where the drain can be watched.
 	if admin != nil {
@@ -89,9 +97,24 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	return err
 }
 
+// policyText is the spec as given and, where that differs, in its canonical form. A seed of 0 means that one is drawn.
+func policyText(given, canonical string) string {
+	var notes []string
+	if given != canonical {
+		notes = append(notes, "canonical: "+canonical)
+	}
+	if slices.Contains(strings.Fields(canonical), "seed=0") {
+		notes = append(notes, "seed drawn at random")
+	}
+	if len(notes) == 0 {
+		return given
+	}
+	return given + " (" + strings.Join(notes, "; ") + ")"
+}
+
 // newProxy is the library's proxy that also logs what the client is not told.
-func newProxy(b *host.Balancer, log *slog.Logger) http.Handler {
-	p := lbhttp.NewProxy(b)
+func newProxy(b *host.Balancer, h *health, log *slog.Logger) http.Handler {
+	p := lbhttp.NewProxy(b, lbhttp.WithWatcher(h))
 	answer := p.ErrorHandler
 	p.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Context().Err() == nil {
@@ -138,6 +161,10 @@ func trapLog(log *slog.Logger) func(error) {
 	}
 }
 
+// callLimit is how long one call into a module from a file may take. Calls take microseconds: one that takes this long
+// does not end by itself.
+const callLimit = 250 * time.Millisecond
+
 // machine makes the balancer with its engine: native, the built-in module, or one from a file.
 func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer, func() error, error) {
 	// Placements may stay open for ever on a hijacked connection; the process does not wait for those.
@@ -152,6 +179,9 @@ func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer,
 	var runtimeOpts []host.RuntimeOption
 	if c.Cache != "" {
 		runtimeOpts = append(runtimeOpts, host.WithCacheDir(c.Cache))
+	}
+	if c.Module != "" {
+		runtimeOpts = append(runtimeOpts, host.WithCallLimit(callLimit))
 	}
 	rt, err := host.NewRuntime(ctx, runtimeOpts...)
 	if err != nil {
@@ -189,8 +219,8 @@ func loadFile(ctx context.Context, rt *host.Runtime, path string) (*host.Module,
 	return m, nil
 }
 
-// warnUnreachable tries each endpoint once, so that a wrong address is seen before the first query meets it.
-func warnUnreachable(ctx context.Context, endpoints []Endpoint, log *slog.Logger) {
+// tryAll connects to each endpoint once, so that a wrong address is seen before the first query meets it.
+func tryAll(ctx context.Context, endpoints []Endpoint, h *health) {
 	var wg sync.WaitGroup
 	for _, e := range endpoints {
 		wg.Go(func() {
@@ -206,7 +236,7 @@ func warnUnreachable(ctx context.Context, endpoints []Endpoint, log *slog.Logger
 			conn, err := d.DialContext(ctx, "tcp", addr)
 			if err != nil {
 				if ctx.Err() == nil {
-					log.Warn("endpoint cannot be reached; traffic goes to the others until it can", "endpoint", e.Name, "error", err)
+					h.unreachable(e.Name, err)
 				}
 				return
 			}

@@ -24,13 +24,18 @@ type view struct {
 	Traps      uint64            `json:"traps"`
 }
 
+// endpointView is one endpoint: as configured, and as it has done lately. LastProbe is null for policies that probe
+// nothing, and before the first probe.
 type endpointView struct {
-	Name     string `json:"name"`
-	URL      string `json:"url"`
-	Status   string `json:"status"`
-	Weight   uint32 `json:"weight,omitempty"`
-	Priority uint8  `json:"priority,omitempty"`
-	Locality string `json:"locality,omitempty"`
+	Name      string     `json:"name"`
+	URL       string     `json:"url"`
+	Status    string     `json:"status"`
+	Weight    uint32     `json:"weight,omitempty"`
+	Priority  uint8      `json:"priority,omitempty"`
+	Locality  string     `json:"locality,omitempty"`
+	InFlight  int64      `json:"in_flight"` // queries of this proxy
+	Failing   bool       `json:"failing"`   // its last probes or queries failed
+	LastProbe *probeView `json:"last_probe"`
 }
 
 // entryView is one entry of a shard's pool: as ranked, and as the replica reported it.
@@ -57,7 +62,7 @@ type fitView struct {
 	Held         bool    `json:"held"`
 }
 
-func newView(b *host.Balancer) view {
+func newView(b *host.Balancer, h *health) view {
 	st := b.Stats()
 	v := view{
 		Spec: b.Spec(), InFlight: st.InFlight, Errors: st.Errors, Traps: st.Traps,
@@ -87,9 +92,11 @@ func newView(b *host.Balancer) view {
 		v.Outcomes[engine.Outcome(o).String()] = n
 	}
 	for _, e := range b.Endpoints() {
-		v.Endpoints = append(v.Endpoints, endpointView{
+		ev := endpointView{
 			Name: e.Name, URL: e.Addr, Status: e.Status.String(), Weight: e.Weight, Priority: e.Priority, Locality: e.Locality,
-		})
+		}
+		h.show(&ev)
+		v.Endpoints = append(v.Endpoints, ev)
 	}
 	now := b.Now()
 	for _, e := range b.Entries() {
