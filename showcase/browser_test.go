@@ -163,6 +163,7 @@ func TestBrowser(t *testing.T) {
 	run("paused numbers are the engine's", func(t *testing.T, p *tab) { testNumbers(t, p, s) })
 	run("provoked", func(t *testing.T, p *tab) { testProvoked(t, p) })
 	run("reconnects", func(t *testing.T, p *tab) { testReconnect(t, p, s) })
+	run("tells", func(t *testing.T, p *tab) { testTells(t, p, srv) })
 	run("phone", func(t *testing.T, p *tab) { testPhone(t, p, srv) })
 	run("reduced motion", func(t *testing.T, p *tab) { testStill(t, p, srv) })
 }
@@ -348,6 +349,7 @@ func testPhone(t *testing.T, p *tab, srv *httptest.Server) {
 	p.visit(srv.URL + "/?clients=8&replicas=24&room=phone")
 	assert.LessOrEqual(t, eval[int](p, "document.documentElement.scrollWidth"), 390)
 	assert.Equal(t, 300, p.stats().Cap)
+	testPhoneLayout(t, p)
 	assert.LessOrEqual(t, eval[float64](p, "__show.stats.dpr"), 1.5)
 }
 

@@ -119,5 +119,5 @@ func (st *stage) hold(regime string) (string, error) {
 		return "", fmt.Errorf("hold: there is no regime %q", regime)
 	}
 	w.Hold(engine.Regime(at))
-	return "waiting for the next " + regime + " decision of client " + fmt.Sprint(st.setup.Focus), nil
+	return "waiting for the next " + word(engine.Regime(at)) + " decision of client " + fmt.Sprint(st.setup.Focus), nil
 }

@@ -49,6 +49,7 @@ type DecisionFrame struct {
 func explain(w *sim.World, e *sim.Explained, held bool) DecisionFrame {
 	d := DecisionFrame{Serial: e.Serial, At: e.At, Client: e.Client, Replica: -1, Held: held, Decision: e.Decision}
 	if e.Serial == 0 {
+		d.Decision.Threshold = engine.NoThreshold // nothing is hot before the first decision
 		return d
 	}
 	d.Replica = w.Replica(e.Decision.ID)

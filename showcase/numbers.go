@@ -9,9 +9,15 @@ import (
 	"github.com/headroom-lb/headroom/showcase/sim"
 )
 
+// unknown stands for a latency that no one has measured.
+const unknown = "–"
+
 // fillNumbers prints two runs of one scenario as tables.
 func fillNumbers(v *pages.View, a, b sim.Summary) {
 	limit := func(ns int64) string {
+		if ns == 0 { // no query has ended
+			return unknown
+		}
 		if ns >= sim.Calm().Deadline {
 			return "timeout"
 		}
@@ -32,7 +38,11 @@ func fillNumbers(v *pages.View, a, b sim.Summary) {
 	row("99th percentile", func(s sim.Summary) string { return limit(s.P99) })
 	row("99.9th percentile", func(s sim.Summary) string { return limit(s.P999) })
 	for _, r := range []engine.Regime{engine.RegimeDirect, engine.RegimeCold, engine.RegimeHot, engine.RegimeFallback} {
-		number("decisions, "+r.String(), func(s sim.Summary) uint64 { return s.Totals.ByRegime[r] })
+		name := word(r)
+		if r == engine.RegimeFallback {
+			name += " (fallback)"
+		}
+		number("decisions, "+name, func(s sim.Summary) uint64 { return s.Totals.ByRegime[r] })
 	}
 	number("probes sent", func(s sim.Summary) uint64 { return s.Totals.ProbesSent })
 	row("traffic sum", func(s sim.Summary) string { return fmt.Sprintf("%08x", uint32(s.Traffic)) })
@@ -65,8 +75,8 @@ func fillNumbers(v *pages.View, a, b sim.Summary) {
 }
 
 func estimate(r sim.ReplicaView) string {
-	if r.Latency < 0 {
-		return "unknown"
+	if r.Latency <= 0 {
+		return unknown
 	}
 	return millis(r.Latency)
 }

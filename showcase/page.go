@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headroom-lb/headroom/showcase/pages"
@@ -17,7 +18,7 @@ const tableWait = 20 * time.Second
 
 // servePage serves the page: alive with a script, and without one a table of the same scene.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
-	setup, problem := ParseSetup(r.URL.Query())
+	setup, notes, problem := ParseSetup(r.URL.Query())
 	status := http.StatusOK
 	var runs []sim.Summary
 	if problem != nil {
@@ -30,6 +31,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v := s.view(setup, runs)
+	v.Note = strings.Join(notes, "; ")
 	if problem != nil {
 		v.Problem = problem.Error()
 	}

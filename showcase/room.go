@@ -31,6 +31,7 @@ type Room struct {
 	stage   *stage
 	paused  bool
 	viewers []*viewer
+	visited bool
 	seq     uint32
 	last    *Frame
 	pace    paceMeter
@@ -171,10 +172,15 @@ func (r *Room) crash(err error) {
 }
 
 // enter adds a viewer: hello, history, the present frame, then the stream.
-func (r *Room) enter(v *viewer, hello func(State) []byte) bool {
+func (r *Room) enter(v *viewer, hello func(st State, since float64) []byte) bool {
 	return r.call(func() {
+		since := 0.0 // the first one does not join a run in progress, even if it ran ahead
+		if r.visited {
+			since = float64(r.stage.now) / float64(sim.Second)
+		}
+		r.visited = true
 		r.viewers = append(r.viewers, v)
-		v.box.put(message{data: hello(r.stage.state(r.paused, len(r.viewers)))})
+		v.box.put(message{data: hello(r.stage.state(r.paused, len(r.viewers)), since)})
 		r.roles()
 		r.show(v)
 	})

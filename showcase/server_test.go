@@ -77,6 +77,14 @@ func TestBadLinkIsAnswered(t *testing.T) {
 	assert.Equal(t, 400, resp.StatusCode)
 	assert.Contains(t, body, "a: prequal: pool=0")
 	assert.Contains(t, body, `role="alert"`)
+	_, body = get(t, srv.URL+"/?load=99&clients=4&replicas=10")
+	assert.Contains(t, body, "load=99 is out of range: 2 is used")
+	p := dial(t, srv, "a=foo&load=99")
+	refused := p.until("refused")
+	assert.Contains(t, refused["text"], "a: foo")
+	assert.True(t, refused["final"].(bool))
+	_, _, err := p.read()
+	assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err))
 	resp, body = get(t, srv.URL+"/?a=%3Cscript%3E")
 	assert.Equal(t, 400, resp.StatusCode)
 	assert.NotContains(t, body, "<script>")
@@ -223,9 +231,17 @@ func TestWindowHoldsBackFrames(t *testing.T) {
 func TestRoles(t *testing.T) {
 	_, srv := serveTest(t, Config{})
 	const link = "clients=4&replicas=10&room=r"
-	first, second := dial(t, srv, link), dial(t, srv, link)
+	first := dial(t, srv, link)
 	require.True(t, first.until("role")["controls"].(bool))
+	for first.taken < 6 { // let it run a little
+		_, _, err := first.read()
+		require.NoError(t, err)
+		first.ack()
+	}
+	second := dial(t, srv, link)
+	require.Nil(t, first.texts[0]["since"], "it opened the room")
 	require.False(t, second.until("role")["controls"].(bool))
+	require.NotNil(t, second.texts[0]["since"], "it joined a run in progress")
 	second.send(`{"id":9,"cmd":"pause","on":true}`)
 	answer := second.until("applied")
 	assert.EqualValues(t, 9, answer["id"])

@@ -54,14 +54,14 @@ func DefaultSetup() Setup {
 	}
 }
 
-// ParseSetup reads a query string. Numbers out of range are clamped; what is no number, no
-// scenario or no policy is an error that names the key.
-func ParseSetup(q url.Values) (Setup, error) {
-	s := DefaultSetup()
+// ParseSetup reads a query string. Numbers out of range are clamped, and notes say which; what
+// is no number, no scenario or no policy is an error that names the key.
+func ParseSetup(q url.Values) (s Setup, notes []string, err error) {
+	s = DefaultSetup()
 	if name := q.Get("s"); name != "" {
 		sc, ok := sim.Named(name)
 		if !ok {
-			return s, fmt.Errorf("s=%q: no such scenario; there are neighbours, weather and calm", name)
+			return s, nil, fmt.Errorf("s=%q: no such scenario; there are neighbours, weather and calm", name)
 		}
 		s.Scenario, s.Load, s.Noisy = sc.Name, sc.Load, sc.Noisy
 	}
@@ -70,9 +70,11 @@ func ParseSetup(q url.Values) (Setup, error) {
 	s.A, s.B = cmp.Or(q.Get("a"), s.A), cmp.Or(q.Get("b"), s.B)
 	s.Room = q.Get("room")
 	if len(s.Room) > maxRoom {
-		return s, fmt.Errorf("room: at most %d bytes", maxRoom)
+		return s, nil, fmt.Errorf("room: at most %d bytes", maxRoom)
 	}
-	var err error
+	clamped := func(key, used string) {
+		notes = append(notes, fmt.Sprintf("%s=%s is out of range: %s is used", key, q.Get(key), used))
+	}
 	parts := func(key string, to *int, low, high int) {
 		if text := q.Get(key); text != "" && err == nil {
 			var v float64
@@ -81,6 +83,9 @@ func ParseSetup(q url.Values) (Setup, error) {
 				return
 			}
 			*to = int(min(max(v*unit+0.5, float64(low)), float64(high)))
+			if v*unit < float64(low) || v*unit > float64(high) {
+				clamped(key, decimal(*to))
+			}
 		}
 	}
 	whole := func(key string, to *int, low, high int) {
@@ -109,15 +114,24 @@ func ParseSetup(q url.Values) (Setup, error) {
 		}
 	}
 	if err != nil {
-		return s, err
+		return s, notes, err
 	}
-	s.Noisy, s.Focus = min(s.Noisy, s.Replicas), min(s.Focus, s.Clients-1)
-	for _, k := range []struct{ key, spec string }{{"a", s.A}, {"b", s.B}} {
-		if _, err := s.spec(k.spec); err != nil {
-			return s, fmt.Errorf("%s: %w", k.key, err)
+	for _, k := range []struct {
+		key  string
+		to   *int
+		most int
+	}{{"noisy", &s.Noisy, s.Replicas}, {"focus", &s.Focus, s.Clients - 1}} {
+		if *k.to > k.most {
+			*k.to = k.most
+			clamped(k.key, strconv.Itoa(k.most))
 		}
 	}
-	return s, nil
+	for _, k := range []struct{ key, spec string }{{"a", s.A}, {"b", s.B}} {
+		if _, err := s.spec(k.spec); err != nil {
+			return s, notes, fmt.Errorf("%s: %w", k.key, err)
+		}
+	}
+	return s, notes, nil
 }
 
 // Query is the link's query string: what differs from the default, in a fixed order.

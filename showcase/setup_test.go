@@ -15,7 +15,7 @@ import (
 func parse(t require.TestingT, query string) Setup {
 	q, err := url.ParseQuery(query)
 	require.NoError(t, err)
-	s, err := ParseSetup(q)
+	s, _, err := ParseSetup(q)
 	require.NoError(t, err, query)
 	return s
 }
@@ -61,9 +61,22 @@ func TestLinkIsClamped(t *testing.T) {
 	} {
 		q, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		_, err = ParseSetup(q)
+		_, _, err = ParseSetup(q)
 		assert.ErrorContains(t, err, want, query)
 	}
+}
+
+func TestLinkSaysWhatIsClamped(t *testing.T) {
+	notes := func(query string) []string {
+		q, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		_, notes, _ := ParseSetup(q)
+		return notes
+	}
+	assert.Empty(t, notes("load=2&noisy=0&probe=0.25&replicas=100&focus=23&q=1"))
+	assert.Equal(t, []string{"load=99 is out of range: 2 is used", "clients=1 is out of range: 2 is used"}, notes("load=99&clients=1"))
+	assert.Equal(t, []string{"focus=9 is out of range: 3 is used"}, notes("focus=9&clients=4"))
+	assert.Equal(t, []string{"load=99 is out of range: 2 is used"}, notes("a=foo&load=99"), "beside an error")
 }
 
 func TestKnobsOfAnotherSceneDoNotApply(t *testing.T) {

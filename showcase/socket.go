@@ -27,13 +27,14 @@ type Hello struct {
 	Rate     int      `json:"rate"`
 	Policies []string `json:"policies"`
 	State    State    `json:"state"`
+	Since    float64  `json:"since,omitempty"` // seconds of simulated time that the room ran before
 }
 
 // serveSocket streams a room to one browser. The room is named by the link's query string.
 func (s *Server) serveSocket(w http.ResponseWriter, req *http.Request) {
-	setup, err := ParseSetup(req.URL.Query())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	setup, _, problem := ParseSetup(req.URL.Query())
+	if problem != nil && req.Header.Get("Upgrade") == "" {
+		http.Error(w, problem.Error(), http.StatusBadRequest)
 		return
 	}
 	release, ok := s.sockets.take(req.RemoteAddr)
@@ -55,9 +56,13 @@ func (s *Server) serveSocket(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 
+	if problem != nil { // said in the stream: a script does not learn why a handshake failed
+		s.refuse(ctx, c, problem, true)
+		return
+	}
 	room, key, err := s.rooms.join(setup)
 	if err != nil {
-		s.refuse(ctx, c, err)
+		s.refuse(ctx, c, err, false)
 		return
 	}
 	defer s.rooms.leave(key, room)
@@ -68,7 +73,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, req *http.Request) {
 		}()
 	}}
 	if !room.enter(v, s.hello) {
-		s.refuse(ctx, c, errors.New("the room has just closed; try again"))
+		s.refuse(ctx, c, errors.New("the room has just closed; try again"), false)
 		return
 	}
 	defer room.leave(v)
@@ -79,19 +84,23 @@ func (s *Server) serveSocket(w http.ResponseWriter, req *http.Request) {
 	s.read(ctx, c, room, v)
 }
 
-// refuse ends a socket with a reason that the page shows.
-func (s *Server) refuse(ctx context.Context, c *websocket.Conn, err error) {
+// refuse ends a socket with a reason that the page shows; final if the same link will never do.
+func (s *Server) refuse(ctx context.Context, c *websocket.Conn, err error, final bool) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	_ = c.Write(ctx, websocket.MessageText, encode(map[string]string{"type": "refused", "text": err.Error()}))
-	_ = c.Close(websocket.StatusTryAgainLater, clip(err.Error()))
+	_ = c.Write(ctx, websocket.MessageText, encode(map[string]any{"type": "refused", "text": err.Error(), "final": final}))
+	code := websocket.StatusTryAgainLater
+	if final {
+		code = websocket.StatusPolicyViolation
+	}
+	_ = c.Close(code, clip(err.Error()))
 }
 
 // clip cuts a reason to what a close frame holds.
 func clip(s string) string { return s[:min(len(s), 120)] }
 
-func (s *Server) hello(st State) []byte {
-	h := Hello{Type: "hello", Rate: Rate, Policies: policies(), State: st}
+func (s *Server) hello(st State, since float64) []byte {
+	h := Hello{Type: "hello", Rate: Rate, Policies: policies(), State: st, Since: since}
 	h.Engine.Kind, h.Engine.Digest = s.engine.Kind, s.engine.Digest
 	return encode(h)
 }

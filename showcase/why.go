@@ -13,7 +13,7 @@ import (
 // and the pool that the engine shows, and from nothing else.
 func Why(d *DecisionFrame, spec string) string {
 	if d.Serial == 0 {
-		return fmt.Sprintf("Client %d has not decided yet.", d.Client)
+		return fmt.Sprintf("Waiting for client %d's first decision.", d.Client)
 	}
 	e := &d.Decision
 	name := sim.Name(d.Replica)
@@ -41,6 +41,14 @@ func Why(d *DecisionFrame, spec string) string {
 	}
 	return fmt.Sprintf("%s asks no replica how it is: client %d sent this query to %s whatever its state.",
 		Title(spec), d.Client, name)
+}
+
+// word is what the page calls a regime.
+func word(r engine.Regime) string {
+	if r == engine.RegimeFallback {
+		return "blind"
+	}
+	return r.String()
 }
 
 func count(n int, what string) string {
@@ -76,15 +84,17 @@ func Compare(a, b *WorldFrame, specA, specB string) string {
 	fmt.Fprintf(&s, "The same %s queries to both. ", grouped(a.Totals.Arrivals))
 	for i, w := range []*WorldFrame{a, b} {
 		switch {
-		case w.Totals.Completed == 0:
+		case w.Totals.Completed == 0 && w.Quantiles[2] == 0:
 			fmt.Fprintf(&s, "%s has answered none yet", names[i])
+		case w.Quantiles[2] == 0:
+			fmt.Fprintf(&s, "%s has answered none lately", names[i])
 		case w.Quantiles[2] < 0:
 			fmt.Fprintf(&s, "%s: at least 1 query in 100 times out", names[i])
 		default:
 			fmt.Fprintf(&s, "%s: 99 in 100 within %s", names[i], millis(w.Quantiles[2]))
 		}
 		switch {
-		case w.Totals.Completed == 0:
+		case w.Totals.Completed+w.Totals.Errors == 0:
 			s.WriteString(". ")
 		case w.Totals.Errors == 0:
 			s.WriteString(", none lost. ")

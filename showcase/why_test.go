@@ -26,7 +26,7 @@ func TestWhy(t *testing.T) {
 	} {
 		assert.Equal(t, want, say(e))
 	}
-	assert.Equal(t, "Client 4 has not decided yet.", Why(&DecisionFrame{Client: 4, Replica: -1}, "prequal"))
+	assert.Equal(t, "Waiting for client 4's first decision.", Why(&DecisionFrame{Client: 4, Replica: -1}, "prequal"))
 }
 
 func TestCompare(t *testing.T) {

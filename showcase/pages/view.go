@@ -24,6 +24,7 @@ type View struct {
 	Engine  string // wasm or native
 	Digest  string // of the module
 	Problem string // why there is no run to show
+	Note    string // what of the link was clamped
 	Seconds string // simulated by the table's run
 	Metrics []Metric
 	Fleet   []FleetRow

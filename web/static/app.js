@@ -1,7 +1,7 @@
 // The page's entry: joins the stream, the stage, the inspector, the charts and the controls.
 import { NONE } from './frame.js';
 import { Charts } from './charts.js';
-import { Controls } from './controls.js';
+import { Controls, twoThirdsLost } from './controls.js';
 import { Governor } from './governor.js';
 import { Inspector, ms } from './inspector.js';
 import { Stage } from './stage.js';
@@ -25,19 +25,25 @@ let query = location.search.slice(1);
 let state = null;
 let newest = null;
 let lastFrameAt = 0;
+let refusal = ''; // why this link has no stream
+let joined = [$('log').textContent].filter(Boolean); // what one should know on coming in
 let stopAt = Infinity; // freezeAt
 let onScreen = true;
 const shownAt = { inspector: 0, numbers: 0, say: 0, table: 0, charts: 0, step: 0 };
 
 const act = {
   send(cmd, args) {
+    if (refusal && cmd === 'policy') { // no room to ask: another link may have one
+      act.move({ [args.world]: args.spec });
+      return;
+    }
     if (!wire.send(cmd, args)) say('No connection: nothing was changed.');
   },
   pause() { act.send('pause', { on: !state?.paused }); },
   step() { act.send('step'); },
   restart() { act.send('restart'); },
   hold() { act.send('hold', { regime: newest?.decision.held ? '' : 'now' }); },
-  thirds() { act.send('thirds', { on: !state?.states.includes('x') }); },
+  thirds() { act.send('thirds', { on: !twoThirdsLost(state?.states) }); },
   kill() {
     const r = stage.cursor >= 0 ? stage.cursor : 0;
     act.send(state?.states[r] === 'x' ? 'restore' : 'kill', { replica: r });
@@ -49,7 +55,10 @@ const act = {
     say($('tip').textContent.replaceAll('\n', ', '));
   },
   motion() { setStill(!governor.still); },
-  help() { $('help').showModal(); },
+  help() {
+    $('help').showModal();
+    $('help').scrollTop = 0;
+  },
   async share() {
     const link = `${location.origin}/${query ? `?${query}` : ''}`;
     try {
@@ -91,19 +100,26 @@ const wire = connect(() => query, {
       case 'hello':
         stage.reset();
         newest = null;
+        refusal = '';
         apply(m.state);
+        if (m.since) joined.push(`running for ${m.since.toFixed(0)} s already; Restart begins anew`);
         break;
       case 'state': apply(m); break;
       case 'role':
         controls.role(m.controls);
-        if (!m.controls) log('', 'someone else turns the knobs of this room');
+        if (!m.controls) joined.push('someone else turns the knobs of this room');
+        if (joined.length > 0) log('', joined.join('; '));
+        joined = [];
         break;
       case 'log': log(m.at, m.text); break;
       case 'applied': if (m.error) log('', m.error, true); break;
-      case 'refused': curtain(m.text); break;
+      case 'refused':
+        refusal = m.final ? `This link cannot be shown. ${m.text}` : m.text;
+        curtain(refusal, m.final);
+        break;
     }
   },
-  down() { if (!$('curtain').textContent) curtain('Reconnecting…'); },
+  down() { if (!refusal) curtain('Reconnecting…'); },
 });
 
 function apply(s) {
@@ -116,9 +132,17 @@ function apply(s) {
   document.querySelector('.score.b h2').textContent = s.titleB;
 }
 
-function curtain(text) {
-  $('curtain').textContent = text;
-  $('curtain').hidden = !text;
+// curtain covers the stage with a text; with a way out, if waiting will not help.
+function curtain(text, out) {
+  const el = $('curtain');
+  if (el.firstChild?.textContent === text) return;
+  el.textContent = text;
+  el.hidden = !text;
+  if (!out) return;
+  const a = document.createElement('a');
+  a.href = '/';
+  a.textContent = 'Open the usual scene';
+  el.append(a);
 }
 
 function say(text) { if ($('say').textContent !== text) $('say').textContent = text; }
@@ -147,15 +171,19 @@ function show(f) {
 
 function set(id, text) { const el = $(id); if (el.textContent !== text) el.textContent = text; }
 
+// quantile prints a latency of the last seconds; 0 means that there was no answer.
+function quantile(tenths) { return tenths === 0 ? '–' : tenths === NONE ? 'timeout' : ms(tenths); }
+
 function numbers(f) {
   f.worlds.forEach((w, i) => {
     const k = i === 0 ? 'a' : 'b';
     const p99 = $(`p99-${k}`);
-    set(p99.id, w.completed === 0 ? '–' : w.p99 === NONE ? 'timeout' : w.p99 >= 10000 ? `${(w.p99 / 10000).toFixed(2)} s` : ms(w.p99));
+    set(p99.id, quantile(w.p99));
+    set(`what-${k}`, w.p99 === NONE ? '1 in 100 or more timed out' : w.p99 === 0 ? 'no answers yet' : '99 % answered within');
     p99.className = w.p99 >= 10000 ? 'bad' : '';
     set(`lost-${k}`, count.format(w.errors));
     $(`lost-${k}`).className = w.errors > 0 ? 'bad' : 'good';
-    set(`p50-${k}`, w.completed === 0 ? '–' : w.p50 === NONE ? 'timeout' : ms(w.p50));
+    set(`p50-${k}`, quantile(w.p50));
     set(`arrivals-${k}`, count.format(w.arrivals));
     set(`rif-${k}`, count.format(w.rif.reduce((a, b) => a + b, 0)));
   });
@@ -184,7 +212,7 @@ function table(f) {
     f.worlds.forEach((w, k) => {
       cells[2 + 3 * k].textContent = w.rif[i];
       cells[2 + 3 * k].className = f.worlds[0].threshold !== NONE && w.rif[i] > f.worlds[0].threshold ? 'over' : '';
-      cells[3 + 3 * k].textContent = ms(w.latency[i]);
+      cells[3 + 3 * k].textContent = w.latency[i] === NONE || w.latency[i] === 0 ? '–' : ms(w.latency[i]);
       cells[4 + 3 * k].textContent = ((w.use[i] * 8) / 100).toFixed(1);
     });
   }
@@ -221,7 +249,7 @@ function loop(now) {
   lastDraw = now;
   if (document.hidden) return;
   const began = performance.now();
-  if (lastFrameAt && !state?.paused && began - lastFrameAt > 1000) curtain('Reconnecting…');
+  if (lastFrameAt && !refusal && !state?.paused && began - lastFrameAt > 1000) curtain('Reconnecting…');
   const f = newest;
   const due = (what, every) => {
     if (now - shownAt[what] < every) return false;

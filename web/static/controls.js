@@ -6,6 +6,9 @@ const KEYS = {
   f: 'hold', F: 'hold', m: 'motion', M: 'motion', '?': 'help', '[': 'load-', ']': 'load+', '-': 'q-', '=': 'q+',
 };
 
+// twoThirdsLost tells whether the fleet is as "Lose two thirds" leaves it.
+export const twoThirdsLost = (states = '') => states !== '' && [...states].every((s, i) => i % 3 === 0 || s === 'x');
+
 export class Controls {
   // act is an object of functions: what the page does when something is turned.
   constructor(doc, act) {
@@ -127,8 +130,9 @@ export class Controls {
     const pause = this.$('pause');
     pause.textContent = s.paused ? 'Go on' : 'Pause';
     pause.setAttribute('aria-pressed', String(s.paused));
-    this.$('thirds').setAttribute('aria-pressed', String(s.states.includes('x')));
-    this.$('thirds').textContent = s.states.includes('x') ? 'Bring them back' : 'Lose two thirds';
+    const lost = twoThirdsLost(s.states);
+    this.$('thirds').setAttribute('aria-pressed', String(lost));
+    this.$('thirds').textContent = lost ? 'Bring them back' : 'Lose two thirds';
   }
 
   // role says whether this page turns the room's controls or only watches.

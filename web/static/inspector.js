@@ -10,8 +10,10 @@ const HOT = 2;
 const GONE = 3; // verdicts from here on informed nothing
 const ROWS = 16;
 
+// ms prints a latency as the server does in its sentences: cut, never rounded.
 export const ms = (tenths) => {
   if (tenths === NONE) return 'unknown';
+  if (tenths >= 10000) return `${(Math.floor(tenths / 100) / 100).toFixed(2)} s`;
   return tenths < 100 ? `${(tenths / 10).toFixed(1)} ms` : `${Math.floor(tenths / 10)} ms`;
 };
 
@@ -97,6 +99,14 @@ export class Inspector {
     const cut = d.threshold === NONE ? right : X(d.threshold + 0.5);
 
     c.clearRect(0, 0, box.width, box.height);
+    if (d.serial === 0) {
+      c.font = `14px ${font}`;
+      c.textAlign = 'center';
+      c.textBaseline = 'middle';
+      c.fillStyle = palette.soft;
+      c.fillText('waiting for the first decision', box.width / 2, box.height / 2);
+      return;
+    }
     c.globalAlpha = 0.1;
     c.fillStyle = palette.cold;
     c.fillRect(left, top, cut - left, bottom - top);
@@ -132,7 +142,7 @@ export class Inspector {
       c.setLineDash([]);
       c.textAlign = 'center';
       c.fillStyle = palette.hot;
-      c.fillText(`hot above ${d.threshold}`, Math.min(Math.max(cut, left + 80), right - 70), bottom + 11);
+      c.fillText(`hot above ${d.threshold} at this decision`, Math.min(Math.max(cut, left + 126), right - 108), bottom + 11);
     }
     for (const r of d.rows) {
       if (r.latency === NONE) continue;

@@ -162,7 +162,7 @@ export class Stage {
     c.stroke();
     c.globalAlpha = 1;
     for (const up of [true, false]) {
-      for (let r = step; r <= this.scale; r += step) if (Math.abs(this.level(up, r) - this.level(up, t)) > 20) c.fillText(String(r), GUTTER - 8, this.level(up, r));
+      for (let r = step; r <= this.scale; r += step) if (Math.abs(this.level(up, r) - this.level(up, t)) > 27) c.fillText(String(r), GUTTER - 8, this.level(up, r));
       c.fillText('clients', GUTTER - 8, this.clientY(up));
     }
     c.fillText('machines', GUTTER - 4, this.height / 2);
@@ -306,7 +306,7 @@ export class Stage {
       let y;
       if (p.kind[i] === KIND.error) {
         const ease = t * t;
-        x = to + 26 * p.spread[i] * t;
+        x = Math.min(Math.max(to + 26 * p.spread[i] * t, GUTTER + 5), this.width - 5); // clear of the labels
         y = y1 + (y0 - y1) * (0.15 * t + 0.85 * ease);
       } else {
         const s = p.kind[i] === KIND.probe ? 1 - Math.abs(2 * t - 1) : t;
@@ -339,12 +339,16 @@ export class Stage {
       for (let i = 0; i < f.replicas; i++) {
         if (this.shown[k * f.replicas + i] <= 1.06 * this.scale) continue;
         const y = this.tip(up, i);
+        if (w < 12) { // no room for a number
+          this.further(c, i, y, up);
+          continue;
+        }
         c.save();
         c.translate(this.center(i), y + (up ? 6 : -6));
         c.rotate(-Math.PI / 2);
         c.fillStyle = palette.onHot;
         c.textAlign = up ? 'right' : 'left';
-        if (w >= 12) c.fillText(String(world.rif[i]), 0, 0.5);
+        c.fillText(String(world.rif[i]), 0, 0.5);
         c.restore();
       }
     });
@@ -354,11 +358,28 @@ export class Stage {
       c.fillStyle = palette.hot;
       for (const up of [true, false]) {
         const y = this.level(up, t);
-        c.fillText('hot above', GUTTER - 8, y - 7);
-        c.fillText(String(t), GUTTER - 8, y + 7);
+        // Its owner is named: the inspector shows the threshold of an earlier instant.
+        c.fillText(`client ${f.decision.client}`, GUTTER - 8, y - 14);
+        c.fillText('hot above', GUTTER - 8, y);
+        c.fillText(String(t), GUTTER - 8, y + 14);
       }
     }
     this.marked(c);
+  }
+
+  // further marks a narrow bar that goes on beyond the scale: a cut through it, and an arrow.
+  further(c, i, y, up) {
+    const x = this.center(i);
+    const half = Math.max(2.5, this.columnWidth() / 2 - 0.5);
+    const out = up ? -1 : 1;
+    c.fillStyle = palette.panel;
+    c.fillRect(x - half, y - out * 8 - 1, 2 * half, 2);
+    c.fillStyle = palette.hot;
+    c.beginPath();
+    c.moveTo(x - half, y + out * 2);
+    c.lineTo(x + half, y + out * 2);
+    c.lineTo(x, y + out * 8);
+    c.fill();
   }
 
   // marked shows where the decision in the inspector went.

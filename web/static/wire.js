@@ -26,6 +26,7 @@ export function connect(query, on) {
       if (typeof e.data === 'string') {
         const m = JSON.parse(e.data);
         if (m.type === 'hello') wait = FIRST;
+        if (m.final) ended = true; // the same link would be refused again
         on.message(m);
         return;
       }
@@ -40,7 +41,9 @@ export function connect(query, on) {
       const f = decode(e.data);
       (f.type === 'history' ? on.history : on.frame)(f);
     };
+    const mine = socket;
     socket.onclose = () => {
+      if (mine !== socket) return; // there is a newer one
       wire.open = false;
       on.down();
       if (ended) return;
@@ -57,9 +60,16 @@ export function connect(query, on) {
     socket.send(JSON.stringify({ id, cmd, ...args }));
     return id;
   };
-  wire.close = () => { ended = true; socket.close(); };
   // redial moves to the room that query names now.
-  wire.redial = () => { wait = FIRST; socket.close(); };
+  wire.redial = () => {
+    wait = FIRST;
+    if (!ended) {
+      socket.close();
+      return;
+    }
+    ended = false;
+    dial();
+  };
 
   document.addEventListener('visibilitychange', () => wire.send('hidden', { on: document.hidden }));
   dial();
