@@ -10,6 +10,10 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,6 +39,9 @@ func main() {
 
 // usageError is a mistake in the command line: exit 2.
 type usageError struct{ error }
+
+// engines are what may decide.
+var engines = []string{"wasm", "native"}
 
 // options are the command's flags.
 type options struct {
@@ -64,6 +71,7 @@ func command() *cobra.Command {
 			}
 			return nil
 		},
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return run(c, o) },
@@ -71,13 +79,27 @@ func command() *cobra.Command {
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see showcase --help", err)}
 	})
+	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
-	f.StringVar(&o.engine, "engine", "wasm", "what decides: wasm or native")
+	f.StringVar(&o.engine, "engine", "wasm", "what decides: "+strings.Join(engines, " or "))
 	f.IntVar(&o.rooms, "rooms", 4, "most scenes at once; each takes up to a third of a core while it is watched")
 	f.IntVar(&o.viewers, "viewers", 256, "most open pages at once")
 	f.StringSliceVar(&o.origins, "origin", nil, "further `host` pattern whose pages may connect; repeatable")
+	err := c.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(engines, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag is defined above
+	}
 	return c
+}
+
+// version names the build: the module's version where Go knows it, and the toolchain.
+func version() string {
+	v := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func run(c *cobra.Command, o options) error {
@@ -85,8 +107,8 @@ func run(c *cobra.Command, o options) error {
 	if o.rooms < 1 || o.viewers < 1 {
 		return usageError{errors.New("--rooms and --viewers must be at least 1")}
 	}
-	if o.engine != "wasm" && o.engine != "native" {
-		return usageError{fmt.Errorf("--engine %s: must be wasm or native", o.engine)}
+	if !slices.Contains(engines, o.engine) {
+		return usageError{fmt.Errorf("--engine %s: must be %s", o.engine, strings.Join(engines, " or "))}
 	}
 	// The port first: a mistake there should not wait for the module to compile.
 	l, err := net.Listen("tcp", o.listen)

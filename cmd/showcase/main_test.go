@@ -81,6 +81,17 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+func TestVersionAndCompletion(t *testing.T) {
+	out, _, code := runShowcase(t, "--version")
+	assert.Zero(t, code)
+	assert.Regexp(t, `^showcase .*go\d\S*, \w+/\w+\n$`, out)
+	for _, args := range [][]string{{"--engine", ""}, {"--engine="}} {
+		out, _, code = runShowcase(t, append([]string{"__complete"}, args...)...)
+		assert.Zero(t, code)
+		assert.Equal(t, "wasm\nnative\n:4\n", out, args)
+	}
+}
+
 // The page is served by the module, and a signal ends it in good order.
 func TestServesAndEnds(t *testing.T) {
 	c := showcaseCommand("--listen", "127.0.0.1:0")
