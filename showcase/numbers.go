@@ -75,7 +75,7 @@ func fillNumbers(v *pages.View, a, b sim.Summary) {
 }
 
 func estimate(r sim.ReplicaView) string {
-	if r.Latency <= 0 {
+	if r.Latency < 0 {
 		return unknown
 	}
 	return millis(r.Latency)

@@ -11,7 +11,7 @@ import (
 
 // What no one has measured is no 0.0 ms.
 func TestNumbersWithoutAnswers(t *testing.T) {
-	none := sim.Summary{Spec: "random seed=1", Replicas: []sim.ReplicaView{{Latency: -1}, {Latency: 0}}}
+	none := sim.Summary{Spec: "random seed=1", Replicas: []sim.ReplicaView{{Latency: -1}}}
 	late := none
 	late.P50, late.P99 = 20*sim.Millisecond, sim.Calm().Deadline
 	var v pages.View

@@ -27,6 +27,10 @@ func Why(d *DecisionFrame, spec string) string {
 			return fmt.Sprintf("Client %d chose %s: the only cold one (%s) of %s that it knows.",
 				d.Client, name, limit, count(int(e.Offered), "replica"))
 		}
+		if chosen(d).Latency < 0 {
+			return fmt.Sprintf("Client %d chose %s: its latency is unknown and counts as the middle one (%s), and no other of the %d cold replicas that it knows is faster (%s).",
+				d.Client, name, millis(int64(e.Latency)), e.Cold, limit)
+		}
 		return fmt.Sprintf("Client %d chose %s: it answers fastest (%s) of the %d cold replicas that it knows (%s).",
 			d.Client, name, millis(int64(e.Latency)), e.Cold, limit)
 	case engine.RegimeHot:
@@ -41,6 +45,16 @@ func Why(d *DecisionFrame, spec string) string {
 	}
 	return fmt.Sprintf("%s asks no replica how it is: client %d sent this query to %s whatever its state.",
 		Title(spec), d.Client, name)
+}
+
+// chosen is the row of the decision's replica; a zero row if it stands in none.
+func chosen(d *DecisionFrame) Row {
+	for _, r := range d.Rows {
+		if r.Verdict == VerdictChosen {
+			return r
+		}
+	}
+	return Row{}
 }
 
 // word is what the page calls a regime.
@@ -66,6 +80,8 @@ func millis(ns int64) string {
 	switch {
 	case ns < 0:
 		return "latency unknown"
+	case ns < sim.Millisecond/10:
+		return "<0.1 ms"
 	case ns < 10*sim.Millisecond:
 		return strconv.FormatFloat(float64(ns/(sim.Millisecond/10))/10, 'f', 1, 64) + " ms"
 	case ns < sim.Second:

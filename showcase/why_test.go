@@ -26,6 +26,10 @@ func TestWhy(t *testing.T) {
 	} {
 		assert.Equal(t, want, say(e))
 	}
+	middle := DecisionFrame{Serial: 1, Client: 4, Replica: 12, Rows: []Row{{Replica: 12, Latency: -1}},
+		Decision: engine.Decision{Regime: engine.RegimeCold, Latency: at, Cold: 2, Threshold: 9}}
+	assert.Equal(t, "Client 4 chose r12: its latency is unknown and counts as the middle one (41 ms), and no other of the 2 cold replicas that it knows is faster (RIF 9 or less).",
+		Why(&middle, "prequal"))
 	assert.Equal(t, "Waiting for client 4's first decision.", Why(&DecisionFrame{Client: 4, Replica: -1}, "prequal"))
 }
 
@@ -34,6 +38,9 @@ func TestCompare(t *testing.T) {
 	b := WorldFrame{Totals: sim.Totals{Arrivals: 12_345, Completed: 12_000, Errors: 1_234_567}, Quantiles: [4]int64{0, 0, -1}}
 	assert.Equal(t, "The same 12,345 queries to both. Prequal: 99 in 100 within 205 ms, none lost. "+
 		"Random: at least 1 query in 100 times out, 1,234,567 lost so far.", Compare(&a, &b, "prequal seed=7", "random seed=7"))
+	stuck := WorldFrame{Totals: sim.Totals{Arrivals: 9, Errors: 3}, Quantiles: [4]int64{-1, -1, -1, -1}}
+	assert.Contains(t, Compare(&a, &stuck, "prequal", "random"), "Random: at least 1 query in 100 times out, 3 lost so far.")
+	assert.Contains(t, Compare(&a, &WorldFrame{Totals: sim.Totals{Completed: 1}}, "prequal", "random"), "Random has answered none lately, none lost.")
 	assert.Contains(t, Compare(&a, &WorldFrame{}, "random", "random"), "Random (B) has answered none yet.")
 }
 

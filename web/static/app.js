@@ -179,7 +179,7 @@ function numbers(f) {
     const k = i === 0 ? 'a' : 'b';
     const p99 = $(`p99-${k}`);
     set(p99.id, quantile(w.p99));
-    set(`what-${k}`, w.p99 === NONE ? '1 in 100 or more timed out' : w.p99 === 0 ? 'no answers yet' : '99 % answered within');
+    set(`what-${k}`, w.p99 === NONE ? 'at least 1 % timed out' : w.p99 === 0 ? 'no answers yet' : '99 % answered within');
     p99.className = w.p99 >= 10000 ? 'bad' : '';
     set(`lost-${k}`, count.format(w.errors));
     $(`lost-${k}`).className = w.errors > 0 ? 'bad' : 'good';
@@ -212,7 +212,7 @@ function table(f) {
     f.worlds.forEach((w, k) => {
       cells[2 + 3 * k].textContent = w.rif[i];
       cells[2 + 3 * k].className = f.worlds[0].threshold !== NONE && w.rif[i] > f.worlds[0].threshold ? 'over' : '';
-      cells[3 + 3 * k].textContent = w.latency[i] === NONE || w.latency[i] === 0 ? '–' : ms(w.latency[i]);
+      cells[3 + 3 * k].textContent = w.latency[i] === NONE ? '–' : ms(w.latency[i]);
       cells[4 + 3 * k].textContent = ((w.use[i] * 8) / 100).toFixed(1);
     });
   }

@@ -14,6 +14,7 @@ const ROWS = 16;
 export const ms = (tenths) => {
   if (tenths === NONE) return 'unknown';
   if (tenths >= 10000) return `${(Math.floor(tenths / 100) / 100).toFixed(2)} s`;
+  if (tenths === 0) return '<0.1 ms';
   return tenths < 100 ? `${(tenths / 10).toFixed(1)} ms` : `${Math.floor(tenths / 10)} ms`;
 };
 
