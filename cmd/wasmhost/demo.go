@@ -34,6 +34,9 @@ One proxy would see every query in flight and make any rule look good; real flee
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Policies = splitSpecs(policies)
+			if !cmd.Flags().Changed("noisy") {
+				s.Noisy = demo.Noisy(s.Replicas)
+			}
 			if err := s.Validate(); err != nil {
 				return badInput("%w", err)
 			}
@@ -69,6 +72,7 @@ One proxy would see every query in flight and make any rule look good; real flee
 	f.Float64Var(&s.Rate, "rate", s.Rate, "queries per second, over all balancers")
 	f.IntVar(&s.Replicas, "replicas", s.Replicas, "HTTP replicas")
 	f.IntVar(&s.Noisy, "noisy", s.Noisy, "replicas that have a noisy neighbour")
+	f.Lookup("noisy").DefValue = "a fifth"
 	f.Float64Var(&s.SlowFactor, "slow-factor", s.SlowFactor, "how much longer service takes beside one")
 	f.IntVar(&s.Balancers, "balancers", s.Balancers, "independent proxies per policy")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals, work and policies")

@@ -43,9 +43,12 @@ func TestDemo(t *testing.T) {
 	require.Equal(t, 20, doc.Scenario.Balancers)
 	require.Equal(t, 10, doc.Scenario.Replicas)
 	require.Contains(t, p.text(&p.stderr), "round 1 of 1, prequal", "progress goes to stderr")
-	require.Regexp(t, `none of \d+ queries was lost or failed\.$`, doc.Verdict)
+	require.Regexp(t, `none of \d+ queries was lost or failed\.`, doc.Verdict)
 
 	p99 := map[string]float64{}
+	for _, r := range doc.Results {
+		require.Equal(t, doc.Results[0].Queries, r.Queries, "every policy gets the same queries")
+	}
 	for _, r := range doc.Results {
 		require.Greater(t, r.Queries, 300, r.Spec)
 		require.Equal(t, r.Queries, r.OK, r.Spec)

@@ -63,6 +63,8 @@ func TestBadInput(t *testing.T) {
 		"replica port in use": {[]string{"replica", "--listen", taken.Addr().String()}, 1, "is in use"},
 		"replica setting":     {[]string{"replica", "--slots", "0"}, 2, "slots is 0: give 1 to 10000"},
 		"demo overload":       {[]string{"demo", "--rate", "5000"}, 2, "no policy helps there, give less"},
+		"demo slow factor":    {[]string{"demo", "--slow-factor", "NaN"}, 2, "--slow-factor is NaN: give 1 to 100"},
+		"demo too many":       {[]string{"demo", "--duration", "20h"}, 2, "queries a round: give less"},
 		"demo policy":         {[]string{"demo", "--policies", "fastest"}, 2, "no such policy"},
 		"demo fleet":          {[]string{"demo", "--replicas", "0"}, 2, "--replicas is 0: give 1 to 200"},
 		"trace is not there":  {[]string{"replay", filepath.Join(dir, "none.jsonl")}, 2, "no such file"},

@@ -52,7 +52,7 @@ func (l *liveTable) Round(st State) {
 }
 
 func (l *liveTable) Repeat(st State) {
-	st.Policy += " again"
+	st.Policy = short(st.Policy) + " again"
 	l.draw(st)
 }
 
@@ -77,11 +77,11 @@ func (l *liveTable) draw(st State) {
 }
 
 func progressLine(st State) string {
-	const width = 16
+	const width = 12
 	filled := width
 	if st.Elapsed < st.Length {
 		filled = int(int64(width) * int64(st.Elapsed) / int64(st.Length))
 	}
-	return fmt.Sprintf("round %d/%d %s [%s%s] %.1f s, %d sent, %d open\n", st.Round, st.Rounds, st.Policy,
+	return fmt.Sprintf("round %d/%d %s [%s%s] %.1f s, %d sent, %d open\n", st.Round, st.Rounds, short(st.Policy),
 		strings.Repeat("#", filled), strings.Repeat(".", width-filled), st.Elapsed.Seconds(), st.Sent, st.Sent-st.Done)
 }

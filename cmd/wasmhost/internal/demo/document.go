@@ -7,8 +7,8 @@ type Document struct {
 	Scenario ScenarioDocument `json:"scenario"`
 	Machine  Machine          `json:"machine"`
 	Results  []*Result        `json:"results"`
-	Lost     int64            `json:"lost"`
-	Errors   int64            `json:"errors"`
+	Lost     int64            `json:"lost"`                 // in all, with the rounds that were repeated
+	Errors   int64            `json:"errors"`               // in the same way
 	LagP99   float64          `json:"generator_lag_p99_ms"` // the worst of any policy
 	Verdict  string           `json:"verdict"`
 }
@@ -51,5 +51,7 @@ func NewDocument(s Scenario, results []*Result) Document {
 		d.Lost += r.Lost
 		d.Errors += r.Errors
 	}
+	again := repeated(results)
+	d.Lost, d.Errors = d.Lost+again.Lost, d.Errors+again.Errors
 	return d
 }

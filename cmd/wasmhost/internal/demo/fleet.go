@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
@@ -22,6 +23,7 @@ type fleet struct {
 	proxies   []string // base URLs
 	stop      context.CancelFunc
 	probers   sync.WaitGroup
+	late      atomic.Uint64   // probes that were not answered in time
 	base      *http.Transport // from balancers to replicas, with its own connections
 }
 
@@ -54,7 +56,14 @@ func newFleet(ctx context.Context, m *host.Module, s Scenario, spec string, seed
 		endpoints[i] = host.Endpoint{Name: name, Addr: url, Status: engine.StatusReady}
 	}
 
-	probe := lbhttp.ProbeURL(&http.Client{Transport: f.base}, "")
+	ask := lbhttp.ProbeURL(&http.Client{Transport: f.base}, "")
+	probe := func(ctx context.Context, ep host.Endpoint) (engine.Reading, error) {
+		rd, err := ask(ctx, ep)
+		if errors.Is(err, context.DeadlineExceeded) {
+			f.late.Add(1)
+		}
+		return rd, err
+	}
 	for i := range s.Balancers {
 		b, err := host.NewBalancer(ctx, m, spec, host.WithSeed(seed+1000+uint64(i)))
 		if err != nil {
@@ -89,6 +98,7 @@ func (f *fleet) serve(h http.Handler) (string, error) {
 
 // count adds what the balancers counted to a result.
 func (f *fleet) count(r *Result) {
+	r.Probes.Late += f.late.Load()
 	for i, b := range f.balancers {
 		st := b.Stats()
 		for regime, n := range st.ByRegime {

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -9,8 +10,9 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 )
 
-// Result is one policy's part of the comparison. Latencies are in milliseconds from the intended instant, over the
-// rounds that count; everything else is counted over all rounds, so that a repeated round hides no loss.
+// Result is one policy's part of the comparison, over the rounds that count, which send the same queries to every
+// policy. Latencies are in milliseconds from the intended instant. What rounds that were repeated lost is kept apart,
+// so that it is not hidden.
 type Result struct {
 	Spec    string `json:"spec"`
 	Queries int64  `json:"queries"`
@@ -25,8 +27,8 @@ type Result struct {
 	Max  float64 `json:"max_ms"`
 
 	RoundP99 []float64 `json:"round_p99_ms"` // of each round by itself: the spread
-	Repeated int       `json:"repeated_rounds"`
 	LagP99   float64   `json:"generator_lag_p99_ms"`
+	Repeated Repeated  `json:"repeated"`
 
 	Regimes        map[string]uint64 `json:"regimes"`
 	Causes         map[string]uint64 `json:"fallback_causes"`
@@ -36,9 +38,18 @@ type Result struct {
 	CPU            float64           `json:"cpu_cores"` // of this whole process: replicas, balancers and generator
 	Fit            *Fit              `json:"fit,omitempty"`
 
-	load *loadgen.Report
-	cpu  time.Duration
-	wall time.Duration
+	label string
+	load  *loadgen.Report
+	cpu   time.Duration
+	wall  time.Duration
+}
+
+// Repeated counts the rounds that do not count because the generator was late, and what was seen in them.
+type Repeated struct {
+	Rounds  int   `json:"rounds"`
+	Queries int64 `json:"queries"`
+	Errors  int64 `json:"errors"`
+	Lost    int64 `json:"lost"`
 }
 
 // Probes counts what the probers did.
@@ -46,6 +57,7 @@ type Probes struct {
 	Sent     uint64 `json:"sent"`
 	Answered uint64 `json:"answered"`
 	Failed   uint64 `json:"failed"`
+	Late     uint64 `json:"late"` // of those that failed: the answer did not come in time
 	Shed     uint64 `json:"shed"`
 }
 
@@ -74,19 +86,39 @@ func newResult(spec string) *Result {
 	return &Result{Spec: spec, Regimes: map[string]uint64{}, Causes: map[string]uint64{}, load: loadgen.NewReport()}
 }
 
-// addLoad adds one round and brings the summary up to date. A round that is to be repeated counts, but not its
-// latencies.
-func (r *Result) addLoad(rep *loadgen.Report, cpu, wall time.Duration, repeat bool) {
+// newResults makes a result for each spec. They are labelled with the policy's name, or with the spec as given where
+// several have that name.
+func newResults(specs []string) []*Result {
+	results := make([]*Result, len(specs))
+	uses := map[string]int{}
+	for i, spec := range specs {
+		results[i] = newResult(spec)
+		uses[results[i].policy()]++
+	}
+	for _, r := range results {
+		if uses[r.policy()] > 1 {
+			r.label = r.Spec
+		}
+	}
+	return results
+}
+
+// repeat notes a round that does not count.
+func (r *Result) repeat(rep *loadgen.Report) {
+	r.Repeated.Rounds++
+	r.Repeated.Queries += rep.Sent
+	r.Repeated.Errors += rep.Failed
+	r.Repeated.Lost += rep.Lost
+}
+
+// addLoad adds one round and brings the summary up to date.
+func (r *Result) addLoad(rep *loadgen.Report, cpu, wall time.Duration) {
 	r.cpu += cpu
 	r.wall += wall
 	r.Queries, r.OK = r.Queries+rep.Sent, r.OK+rep.OK
 	r.Errors, r.Lost = r.Errors+rep.Failed, r.Lost+rep.Lost
-	if repeat {
-		r.Repeated++
-	} else {
-		r.load.Merge(rep)
-		r.RoundP99 = append(r.RoundP99, ms(rep.Latency.ValueAtQuantile(99)))
-	}
+	r.load.Merge(rep)
+	r.RoundP99 = append(r.RoundP99, ms(rep.Latency.ValueAtQuantile(99)))
 	l := r.load
 	r.P50, r.P90 = ms(l.Latency.ValueAtQuantile(50)), ms(l.Latency.ValueAtQuantile(90))
 	r.P99, r.P999 = ms(l.Latency.ValueAtQuantile(99)), ms(l.Latency.ValueAtQuantile(99.9))
@@ -99,8 +131,11 @@ func (r *Result) addLoad(rep *loadgen.Report, cpu, wall time.Duration, repeat bo
 	}
 }
 
-// name is the policy's name without its settings.
-func (r *Result) name() string {
+// name is what the result is called in text.
+func (r *Result) name() string { return cmp.Or(r.label, r.policy()) }
+
+// policy is the policy's name without its settings.
+func (r *Result) policy() string {
 	name, _, _ := strings.Cut(r.Spec, " ")
 	return name
 }

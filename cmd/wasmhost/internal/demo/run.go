@@ -63,10 +63,7 @@ func Run(ctx context.Context, s Scenario, cache string, w Watcher) ([]*Result, e
 	if err != nil {
 		return nil, err
 	}
-	results := make([]*Result, len(s.Policies))
-	for i, spec := range s.Policies {
-		results[i] = newResult(spec)
-	}
+	results := newResults(s.Policies)
 	if err := warmUp(ctx, m, s); err != nil {
 		return results, err
 	}
@@ -148,9 +145,13 @@ func runRound(ctx context.Context, m *host.Module, s Scenario, r *Result, plan [
 		return false, ctx.Err()
 	}
 	again = mayRepeat && ms(rep.Lag.ValueAtQuantile(99)) > lagLimit
+	if again {
+		r.repeat(rep)
+		return true, nil
+	}
 	f.count(r)
-	r.addLoad(rep, cpuTime()-cpu, time.Since(start), again)
-	return again, nil
+	r.addLoad(rep, cpuTime()-cpu, time.Since(start))
+	return false, nil
 }
 
 // send sends one query and reads the whole answer.

@@ -43,6 +43,17 @@ func (s Scenario) Round() time.Duration {
 	return s.Duration / time.Duration(max(1, len(s.Policies)*s.Rounds))
 }
 
+// maxArrivals bounds a round's plan, which is kept in memory.
+const maxArrivals = 2_000_000
+
+// Noisy is how many of the replicas have a noisy neighbour unless it is said: a fifth, and at least one of several.
+func Noisy(replicas int) int {
+	if replicas < 2 {
+		return 0
+	}
+	return max(1, replicas/5)
+}
+
 // Validate names the first setting that cannot be run, and what would be right.
 func (s Scenario) Validate() error {
 	switch {
@@ -52,6 +63,8 @@ func (s Scenario) Validate() error {
 		return fmt.Errorf("--replicas is %d: give 1 to 200", s.Replicas)
 	case s.Noisy < 0 || s.Noisy > s.Replicas:
 		return fmt.Errorf("--noisy is %d: give 0 to the number of replicas, %d", s.Noisy, s.Replicas)
+	case !(s.SlowFactor >= 1 && s.SlowFactor <= 100):
+		return fmt.Errorf("--slow-factor is %g: give 1 to 100", s.SlowFactor)
 	case s.Balancers < 1 || s.Balancers > 200:
 		return fmt.Errorf("--balancers is %d: give 1 to 200", s.Balancers)
 	case !(s.Rate >= 1 && s.Rate <= 100_000):
@@ -64,6 +77,8 @@ func (s Scenario) Validate() error {
 		return fmt.Errorf("--duration %s leaves %s per policy and round: give at least 200ms each", s.Duration, s.Round())
 	case s.Duration > 24*time.Hour:
 		return fmt.Errorf("--duration is %s: give at most 24h", s.Duration)
+	case s.Rate*s.Round().Seconds() > maxArrivals:
+		return fmt.Errorf("--rate %g over rounds of %s is more than %d queries a round: give less, or more --rounds", s.Rate, s.Round(), maxArrivals)
 	}
 	seen := map[string]bool{}
 	for _, p := range s.Policies {
@@ -78,15 +93,22 @@ func (s Scenario) Validate() error {
 // Describe tells in a few lines what is run, for people.
 func (s Scenario) Describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d HTTP replicas on loopback, each with %d slots and a queue, mean service %s (a fifth fixed, the rest exponential).\n",
-		s.Replicas, s.Slots, s.Service)
-	if s.Noisy > 0 {
+	fmt.Fprintf(&b, "%s on loopback, each with %d slots and a queue, mean service %s (a fifth fixed, the rest exponential).\n",
+		counted(s.Replicas, "HTTP replica"), s.Slots, s.Service)
+	switch {
+	case s.Noisy == 1:
+		fmt.Fprintf(&b, "1 of them has a noisy neighbour: it takes %g times as long, all the time.\n", s.SlowFactor)
+	case s.Noisy > 1:
 		fmt.Fprintf(&b, "%d of them have a noisy neighbour: they take %g times as long, all the time.\n", s.Noisy, s.SlowFactor)
 	}
-	fmt.Fprintf(&b, "%d independent balancers per policy, each with its own WebAssembly instance; none sees the others' queries.\n", s.Balancers)
+	alone := "each with its own WebAssembly instance; none sees the others' queries"
+	if s.Balancers == 1 {
+		alone = "with its own WebAssembly instance; it sees every query"
+	}
+	fmt.Fprintf(&b, "%s per policy, %s.\n", counted(s.Balancers, "independent balancer"), alone)
 	fmt.Fprintf(&b, "%g queries per second, %.0f %% of capacity, open loop: latency counts from the intended instant.\n",
 		s.Rate, 100*s.Rate/s.Capacity())
-	fmt.Fprintf(&b, "%d policies x %d rounds of %s, interleaved, after a short warm-up; within a round all policies get the same arrivals and the same work (seed %d).\n",
-		len(s.Policies), s.Rounds, s.Round().Round(time.Millisecond), s.Seed)
+	fmt.Fprintf(&b, "%s x %s of %s, interleaved, after a short warm-up; within a round all policies get the same arrivals and the same work (seed %d).\n",
+		counted(len(s.Policies), "policy"), counted(s.Rounds, "round"), s.Round().Round(time.Millisecond), s.Seed)
 	return b.String()
 }

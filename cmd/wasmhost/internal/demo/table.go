@@ -38,14 +38,14 @@ func shortTable(results []*Result) string {
 	fmt.Fprintln(w, "policy\tp50\tp90\tp99\tp99.9\terrors\tlost\tfallback\tCPU\t")
 	for _, r := range results {
 		if len(r.RoundP99) == 0 {
-			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t-\t-\t-\t\n", r.name())
+			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t-\t-\t-\t\n", short(r.name()))
 			continue
 		}
 		decisions := uint64(0)
 		for _, n := range r.Regimes {
 			decisions += n
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%.1f%%\t%s\t\n", r.name(), r.P50, r.P90, r.P99, r.P999,
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%.1f%%\t%s\t\n", short(r.name()), r.P50, r.P90, r.P99, r.P999,
 			r.Errors, r.Lost, 100*float64(r.Regimes["fallback"])/float64(max(1, decisions)), cpuText(r.CPU))
 	}
 	_ = w.Flush() // as in Table
@@ -62,16 +62,19 @@ func Notes(s Scenario, results []*Result) string {
 			fmt.Fprintf(&b, "; fallback for %s", counts(r.Causes))
 		}
 		if r.Probes.Failed+r.Probes.Shed > 0 {
-			fmt.Fprintf(&b, "; of %d probes %d failed and %d were shed", r.Probes.Sent, r.Probes.Failed, r.Probes.Shed)
+			fmt.Fprintf(&b, "; of %s %d failed and %d were shed", counted(r.Probes.Sent, "probe"), r.Probes.Failed, r.Probes.Shed)
+			if late := r.Probes.Late; late > 0 {
+				fmt.Fprintf(&b, " (%d had no answer in 100 ms, for want of processor time: replicas answer probes without waiting)", late)
+			}
 		}
 		if r.Traps > 0 {
-			fmt.Fprintf(&b, "; the guest trapped %d times", r.Traps)
+			fmt.Fprintf(&b, "; the guest trapped %s", counted(r.Traps, "time"))
 		}
 		b.WriteString(".\n")
 		if f := r.Fit; f != nil {
 			why := "as configured"
 			if f.SmallFleet {
-				why = fmt.Sprintf("the small-fleet rule, since %d replicas are too few for the reuse budget of the configured pool", s.Replicas)
+				why = fmt.Sprintf("the small-fleet rule: the fleet (%s) is too small for the reuse budget of the configured pool", counted(s.Replicas, "replica"))
 			}
 			fmt.Fprintf(&b, "  its pool holds %d, remove_rate %.2f, reuse budget %.2f: %s.\n", f.Pool, f.RemoveRate, f.ReuseBudget, why)
 		}
@@ -82,17 +85,53 @@ func Notes(s Scenario, results []*Result) string {
 			break
 		}
 	}
-	repeated := 0
-	for _, r := range results {
-		repeated += r.Repeated
+	if n := repeated(results); n.Rounds > 0 {
+		fmt.Fprintf(&b, "Repeated because the generator was late: %s. The %s sent in vain are not in the table; %d of them were lost and %d failed.\n",
+			counted(n.Rounds, "round"), counted(n.Queries, "query"), n.Lost, n.Errors)
 	}
-	if repeated > 0 {
-		fmt.Fprintf(&b, "Rounds repeated because the generator was late: %d; their latencies do not count, their losses and errors do.\n", repeated)
-	}
-	if lag := worstLag(results); lag > lagLimit {
-		fmt.Fprintf(&b, "The generator was late itself (lag p99 up to %.0f ms): this machine was busy, so read the figures with care and run again.\n", lag)
-	}
+	b.WriteString(caveat(results))
 	return b.String()
+}
+
+// caveat is a sentence, with its line's end, for figures from a machine that was busy, and empty otherwise.
+func caveat(results []*Result) string {
+	lag := worstLag(results)
+	if lag <= lagLimit {
+		return ""
+	}
+	return fmt.Sprintf("The generator was late itself (lag p99 up to %.0f ms): this machine was busy, so read the figures with care and run again.\n", lag)
+}
+
+// repeated adds up the rounds that do not count.
+func repeated(results []*Result) (sum Repeated) {
+	for _, r := range results {
+		sum.Rounds += r.Repeated.Rounds
+		sum.Queries += r.Repeated.Queries
+		sum.Errors += r.Repeated.Errors
+		sum.Lost += r.Repeated.Lost
+	}
+	return sum
+}
+
+// short cuts a label for lines that must not wrap. Specs differ in their settings, so the end is kept.
+func short(label string) string {
+	const most = 20
+	runes := []rune(label)
+	if len(runes) <= most {
+		return label
+	}
+	return string(runes[:7]) + "…" + string(runes[len(runes)-most+8:])
+}
+
+// counted is a number and a noun that agree.
+func counted[N int | int64 | uint64](n N, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // lagLimit is the generator's p99 lag in milliseconds above which a round is repeated, and figures are in doubt.

@@ -7,8 +7,16 @@ import (
 	"strings"
 )
 
-// Verdict says in one sentence what the numbers show, whichever way they fall.
+// Verdict says in one sentence what the numbers show, whichever way they fall, and in a second one if they are in doubt.
 func Verdict(results []*Result) string {
+	text := sentence(results)
+	if more := caveat(results); more != "" {
+		text += " " + strings.TrimSuffix(more, "\n")
+	}
+	return text
+}
+
+func sentence(results []*Result) string {
 	ranked := slices.Clone(results)
 	ranked = slices.DeleteFunc(ranked, func(r *Result) bool { return r.OK+r.Errors == 0 })
 	if len(ranked) == 0 {
@@ -16,17 +24,17 @@ func Verdict(results []*Result) string {
 	}
 	slices.SortStableFunc(ranked, func(a, b *Result) int { return cmp.Compare(a.P99, b.P99) })
 	best := ranked[0]
-	subject := slices.IndexFunc(ranked, func(r *Result) bool { return r.name() == "prequal" })
+	subject := slices.IndexFunc(ranked, func(r *Result) bool { return r.policy() == "prequal" })
 
 	var b strings.Builder
 	switch {
 	case len(ranked) == 1:
 		fmt.Fprintf(&b, "%s alone was measured, with a p99 of %s", title(best), msText(best.P99))
 	case subject == 0:
-		fmt.Fprintf(&b, "Prequal had the lowest p99, %s: %s", msText(best.P99), others(best, ranked[1:]))
+		fmt.Fprintf(&b, "%s had the lowest p99, %s: %s", title(best), msText(best.P99), others(best, ranked[1:]))
 	case subject > 0:
 		us := ranked[subject]
-		fmt.Fprintf(&b, "Prequal did not win: %s had the lowest p99, %s, and Prequal's %s was %s",
+		fmt.Fprintf(&b, "%s did not win: %s had the lowest p99, %s, and its %s was %s", title(us),
 			best.name(), msText(best.P99), msText(us.P99), others(us, slices.Concat(ranked[:subject], ranked[subject+1:])))
 	default:
 		fmt.Fprintf(&b, "%s had the lowest p99, %s: %s", title(best), msText(best.P99), others(best, ranked[1:]))
@@ -72,10 +80,15 @@ func losses(results []*Result) string {
 	for _, r := range results {
 		queries, errors, lost = queries+r.Queries, errors+r.Errors, lost+r.Lost
 	}
-	if errors == 0 && lost == 0 {
-		return fmt.Sprintf("; none of %d queries was lost or failed.", queries)
+	again := repeated(results)
+	vain := ""
+	if again.Errors+again.Lost > 0 {
+		vain = fmt.Sprintf(", and in rounds that were repeated %d were lost and %d failed", again.Lost, again.Errors)
 	}
-	return fmt.Sprintf("; of %d queries %d were lost and %d failed.", queries, lost, errors)
+	if errors == 0 && lost == 0 {
+		return fmt.Sprintf("; none of %s was lost or failed%s.", counted(queries, "query"), vain)
+	}
+	return fmt.Sprintf("; of %s %d were lost and %d failed%s.", counted(queries, "query"), lost, errors, vain)
 }
 
 func title(r *Result) string { return strings.ToUpper(r.name()[:1]) + r.name()[1:] }
