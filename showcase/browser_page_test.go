@@ -35,6 +35,12 @@ func testTells(t *testing.T, p *tab, srv *httptest.Server) {
 	assert.Contains(t, eval[string](p, textOf+"('headline')"), "99 in 100 within "+p99)
 	assert.Equal(t, "99 % answered within", eval[string](p, textOf+"('what-a')"))
 
+	eval[any](p, "document.getElementById('restart').click()")
+	p.wait("__show.stats.simMs === 0 && __show.lastDecision.serial === 0")
+	assert.Zero(t, p.stats().Drawn, "nothing of the run before flies on")
+	assert.Equal(t, "Waiting for client 0's first decision.", eval[string](p, textOf+"('why')"))
+	assert.Zero(t, p.pixels("#plane", hotDark)[0])
+
 	eval[any](p, "document.getElementById('kill').click()")
 	p.wait("__show.controls.states.startsWith('x')")
 	assert.Equal(t, "Lose two thirds", eval[string](p, textOf+"('thirds')"), "one dead replica is not its doing")

@@ -92,6 +92,9 @@ func millis(ns int64) string {
 
 // Compare says what the two fleets have made of the same queries so far.
 func Compare(a, b *WorldFrame, specA, specB string) string {
+	if a.Totals.Arrivals == 0 {
+		return "The same queries to both; the first is yet to come."
+	}
 	names := [2]string{Title(specA), Title(specB)}
 	if names[0] == names[1] {
 		names = [2]string{names[0] + " (A)", names[1] + " (B)"}

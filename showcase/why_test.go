@@ -41,6 +41,7 @@ func TestCompare(t *testing.T) {
 	stuck := WorldFrame{Totals: sim.Totals{Arrivals: 9, Errors: 3}, Quantiles: [4]int64{-1, -1, -1, -1}}
 	assert.Contains(t, Compare(&a, &stuck, "prequal", "random"), "Random: at least 1 query in 100 times out, 3 lost so far.")
 	assert.Contains(t, Compare(&a, &WorldFrame{Totals: sim.Totals{Completed: 1}}, "prequal", "random"), "Random has answered none lately, none lost.")
+	assert.Equal(t, "The same queries to both; the first is yet to come.", Compare(&WorldFrame{}, &WorldFrame{}, "prequal", "random"))
 	assert.Contains(t, Compare(&a, &WorldFrame{}, "random", "random"), "Random (B) has answered none yet.")
 }
 

@@ -779,7 +779,7 @@ func charts() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<section class=\"charts live\" aria-label=\"The last minute\"><figure class=\"panel\"><figcaption>Latency: 99th percentile bold, median thin</figcaption><canvas id=\"chart-latency\"></canvas></figure><figure class=\"panel\"><figcaption><b class=\"a\">A</b> every replica's RIF over time</figcaption><canvas id=\"chart-a\"></canvas></figure><figure class=\"panel\"><figcaption><b class=\"b\">B</b> every replica's RIF over time</figcaption><canvas id=\"chart-b\"></canvas></figure><figure class=\"panel\"><figcaption>Lost, by quarter second</figcaption><canvas id=\"chart-lost\"></canvas></figure></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<section class=\"charts live\" aria-label=\"The last minute\"><figure class=\"panel\"><figcaption>Latency: 99th percentile bold, median thin</figcaption><canvas id=\"chart-latency\"></canvas></figure><figure class=\"panel\"><figcaption><b class=\"a\">A</b>: every replica's RIF over time</figcaption><canvas id=\"chart-a\"></canvas></figure><figure class=\"panel\"><figcaption><b class=\"b\">B</b>: every replica's RIF over time</figcaption><canvas id=\"chart-b\"></canvas></figure><figure class=\"panel\"><figcaption>Lost, by quarter second</figcaption><canvas id=\"chart-lost\"></canvas></figure></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

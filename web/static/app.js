@@ -116,6 +116,7 @@ const wire = connect(() => query, {
       case 'refused':
         refusal = m.final ? `This link cannot be shown. ${m.text}` : m.text;
         curtain(refusal, m.final);
+        set('headline', 'No run to show.');
         break;
     }
   },
@@ -261,12 +262,14 @@ function loop(now) {
     if (!f.decision.held && !f.paused && due('inspector', INSPECT)) show(f);
     if (onScreen) {
       const moved = stage.advance(Math.min(dt, 100)) && !governor.still;
-      if (stage.resize(governor.dpr) || moved || stage.dirty) stage.draw(!governor.still);
+      if (stage.resize(governor.dpr) || moved || stage.dirty) stage.draw(!governor.still && !f.paused); // at rest, bars are exact
     }
     if (due('numbers', NUMBERS)) { numbers(f); if (stage.cursor >= 0) tip(); }
     if (due('charts', governor.still ? 1000 : 200)) charts.draw();
     if (due('say', SAY)) say(f.verdict);
     if (due('table', TABLE)) table(f);
+  } else if (stage.resize(governor.dpr)) {
+    stage.draw(false); // the empty stage, in the page's colour
   }
   if (governor.note(now, performance.now() - began)) stage.particles.resize(governor.cap);
 }

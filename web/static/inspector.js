@@ -44,6 +44,7 @@ export class Inspector {
     this.shown = null; // the decision on show
     this.rows = Array.from({ length: ROWS }, () => {
       const tr = this.body.insertRow();
+      tr.className = 'empty';
       for (let i = 0; i < 6; i++) tr.insertCell();
       return tr;
     });

@@ -49,8 +49,8 @@ export class Stage {
 
   // take shows a frame from now on; motion is false for viewers who asked for none.
   take(f, motion) {
+    if (this.frame && (f.seq < this.frame.seq || f.simMs < this.frame.simMs)) this.reset(); // begun anew
     const before = this.frame;
-    if (before && f.seq < before.seq) this.reset();
     this.frame = f;
     this.target = (f.seq + 1) * TICK;
     if (!before || Math.abs(this.target - this.time) > 500) this.time = f.seq * TICK;
