@@ -25,7 +25,8 @@ prints nanoseconds a call: the tenth percentile over the rounds, which neighbour
 median in --json. Quote the ratios; the absolute figures are this machine's.`,
 		Example: `  wasmhost bench
   wasmhost bench --spec 'prequal seed=7' --candidates 100,4096 --rounds 300 --json`,
-		Args: cobra.NoArgs,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Rounds < 10 || o.Rounds > 100000 {
 				return badInput("--rounds %d: want 10 to 100000", o.Rounds)
@@ -45,15 +46,15 @@ median in --json. Quote the ratios; the absolute figures are this machine's.`,
 				return err
 			}
 			defer r.Close(cmd.Context())
+			before, after := "", "\n"
 			if terminal.Is(cmd.ErrOrStderr()) {
-				o.Progress = func(done, all int, name string) {
-					fmt.Fprintf(cmd.ErrOrStderr(), "\r%d of about %d: %-30s", done, all, name)
-				}
+				before, after = "\r\x1b[K", "" // in place
+			}
+			o.Progress = func(done, all int, name string) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s%d of about %d: %s%s", before, done, all, name, after)
 			}
 			rep, err := bench.Run(cmd.Context(), m, o)
-			if o.Progress != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "\r%60s\r", "")
-			}
+			fmt.Fprint(cmd.ErrOrStderr(), before)
 			if err != nil {
 				return err
 			}
@@ -68,6 +69,7 @@ median in --json. Quote the ratios; the absolute figures are this machine's.`,
 	f.StringArrayVar(&o.Specs, "spec", nil, "what to time; give it once for each (default every policy)")
 	f.IntSliceVar(&o.Candidates, "candidates", []int{8, 100, 1000}, "fleet sizes")
 	f.IntVar(&o.Rounds, "rounds", 100, "rounds, each with native, guest and empty calls in turn")
+	complete(cmd, "spec", policy.Names()...)
 	return cmd
 }
 

@@ -31,7 +31,8 @@ One proxy would see every query in flight and make any rule look good; real flee
   wasmhost demo --balancers 1
   wasmhost demo --policies 'least_loaded,prequal,prequal probe_rate=1' --duration 60s
   wasmhost demo --json | jq .verdict`,
-		Args: cobra.NoArgs,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Policies = splitSpecs(policies)
 			if !cmd.Flags().Changed("noisy") {
@@ -78,6 +79,7 @@ One proxy would see every query in flight and make any rule look good; real flee
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals, work and policies")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document at the end; progress goes to stderr")
 	cmd.Flags().SortFlags = false
+	completeList(cmd, "policies", policy.Names())
 	return cmd
 }
 

@@ -34,7 +34,8 @@ func newInspectCmd() *cobra.Command {
 inside this binary.`,
 		Example: `  wasmhost inspect
   wasmhost inspect --json my-policy.wasm`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: filesFor(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, file := "built in", ""
 			if len(args) == 1 {

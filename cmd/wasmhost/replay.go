@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/replay"
+	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/trace"
 )
@@ -25,7 +27,16 @@ play in step, and the first difference ends the run with exit code 1.`,
   wasmhost replay --engine both trace.jsonl
   wasmhost replay --expect golden.jsonl trace.jsonl
   wasmhost replay --spec 'prequal seed=7 quantile=0.5' --explain 12 trace.jsonl`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return errors.New("give a TRACE: a file of JSON lines, or - for standard input")
+			case len(args) > 1:
+				return fmt.Errorf("%q is left over: give one TRACE", args[1])
+			}
+			return nil
+		},
+		ValidArgsFunction: filesFor(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch o.Engine {
 			case "wasm", "native", "both":
@@ -41,7 +52,7 @@ play in step, and the first difference ends the run with exit code 1.`,
 			}
 			defer in.Close()
 			if expect != "" {
-				f, err := os.Open(expect)
+				f, err := openFile(expect)
 				if err != nil {
 					return badInput("--expect: %w", err)
 				}
@@ -54,7 +65,7 @@ play in step, and the first difference ends the run with exit code 1.`,
 			o.File, o.Cache = args[0], cacheDir()
 			err = replay.Run(cmd.Context(), in, cmd.OutOrStdout(), o)
 			var line *trace.LineError
-			if errors.As(err, &line) || errors.Is(err, host.ErrModule) {
+			if errors.As(err, &line) || errors.Is(err, host.ErrModule) || errors.Is(err, replay.ErrNoPlacement) {
 				return badInput("%w", err)
 			}
 			return err
@@ -66,6 +77,8 @@ play in step, and the first difference ends the run with exit code 1.`,
 	f.StringVar(&module, "module", "", "file of a module to run instead of the one inside")
 	f.StringVar(&expect, "expect", "", "file that the output must equal, line by line")
 	f.IntVar(&o.Explain, "explain", -1, "say in words why placement `N` fell as it did, instead of the output")
+	complete(cmd, "engine", "wasm", "native", "both")
+	complete(cmd, "spec", policy.Names()...)
 	return cmd
 }
 
@@ -73,9 +86,25 @@ func open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(cmd.InOrStdin()), nil
 	}
-	f, err := os.Open(name)
+	f, err := openFile(name)
 	if err != nil {
 		return nil, badInput("%w", err)
+	}
+	return f, nil
+}
+
+// openFile opens what can be read: a folder can be opened, and only reading it would fail.
+func openFile(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder: give a file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

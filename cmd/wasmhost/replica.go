@@ -34,7 +34,8 @@ machine's cores carries the load. A noisy neighbour can slow it in spells or alw
 		Example: `  wasmhost replica --listen 127.0.0.1:9001
   wasmhost replica --listen 127.0.0.1:9002 --slow-share 0.2 --slow-factor 3
   curl -d '{"error_rate":0.5,"fail_fast":true}' http://127.0.0.1:9001/control`,
-		Args: cobra.NoArgs,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := lifecycle.CheckAddr("--listen", listen); err != nil {
 				return badInput("%w", err)

@@ -85,6 +85,8 @@ Exit codes: 0 worked, 1 failed, 2 was asked wrongly.`,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.AddCommand(newDemoCmd(), newServeCmd(), newReplicaCmd(), newReplayCmd(), newInspectCmd(), newBenchCmd())

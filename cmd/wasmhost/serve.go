@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/serve"
+	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 func newServeCmd() *cobra.Command {
@@ -35,6 +36,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := serve.Defaults()
 			if file != "" {
@@ -65,6 +67,11 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 	f.StringVar(&flags.Engine, "engine", flags.Engine, "wasm or native")
 	f.StringVar(&flags.Module, "module", "", "file of a module to run instead of the one inside")
 	f.DurationVar((*time.Duration)(&flags.Drain), "drain", time.Duration(flags.Drain), "longest wait for open requests after SIGTERM")
+	complete(cmd, "engine", "wasm", "native")
+	complete(cmd, "spec", policy.Names()...)
+	for _, name := range []string{"listen", "admin", "endpoint", "shards", "drain"} {
+		complete(cmd, name)
+	}
 	return cmd
 }
 

@@ -75,7 +75,11 @@ func TestBadInput(t *testing.T) {
 		"replay's engine":     {[]string{"replay", "--engine", "jvm", file("ok1.jsonl", trace)}, 2, "want wasm, native or both"},
 		"replay's spec":       {[]string{"replay", "--spec", "fastest", file("ok2.jsonl", trace)}, 2, "no such policy"},
 		"replay's module":     {[]string{"replay", "--module", file("m.wasm", "hello"), file("ok3.jsonl", trace)}, 2, "not a WebAssembly module"},
-		"no trace":            {[]string{"replay"}, 2, "see wasmhost replay --help"},
+		"no trace":            {[]string{"replay"}, 2, "give a TRACE: a file of JSON lines, or - for standard input (see wasmhost replay --help)"},
+		"two traces":          {[]string{"replay", "a", "b"}, 2, "give one TRACE"},
+		"trace is a folder":   {[]string{"replay", dir}, 2, "is a folder: give a file"},
+		"expect is a folder":  {[]string{"replay", "--expect", dir, file("ok4.jsonl", trace)}, 2, "is a folder: give a file"},
+		"explain too far":     {[]string{"replay", "--explain", "1", file("ok5.jsonl", trace+`{"op":"decide","at":1}`+"\n")}, 2, "no placement 1 to explain"},
 		"inspect no module":   {[]string{"inspect", filepath.Join(dir, "none.wasm")}, 2, "no such file"},
 		"inspect no wasm":     {[]string{"inspect", file("i.wasm", "hello")}, 2, "not a WebAssembly module"},
 		"inspect other wasm":  {[]string{"inspect", file("j.wasm", "\x00asm\x01\x00\x00\x00")}, 2, "unusable module"},
@@ -113,5 +117,31 @@ func TestHelp(t *testing.T) {
 		require.Zero(t, p.wait(), args)
 		require.NotEmpty(t, p.text(&p.stdout), args)
 		require.Empty(t, p.text(&p.stderr), args)
+	}
+}
+
+// TestCompletion asks what the shell would be offered.
+func TestCompletion(t *testing.T) {
+	const files, noFiles = ":0", ":4"
+	for args, want := range map[string][]string{
+		"serve --engine ":                 {"wasm", "native", noFiles},
+		"replay --engine ":                {"wasm", "native", "both", noFiles},
+		"serve --spec ":                   {"least_loaded", "power_of_two", "prequal", "random", "round_robin", noFiles},
+		"bench --spec ":                   {"prequal", noFiles},
+		"demo --policies random,prequal,": {"random,prequal,least_loaded", "random,prequal,power_of_two", ":6"},
+		"serve ":                          {noFiles},
+		"demo ":                           {noFiles},
+		"replica ":                        {noFiles},
+		"bench ":                          {noFiles},
+		"replay ":                         {files},
+		"replay trace.jsonl ":             {noFiles},
+		"serve --config ":                 {files},
+	} {
+		p := start(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		require.Zero(t, p.wait(), args)
+		offered := strings.Fields(p.text(&p.stdout))
+		require.Subset(t, offered, want, args)
+		require.Equal(t, want[len(want)-1], offered[len(offered)-1], args)
+		require.NotContains(t, offered, "random,prequal,random", args)
 	}
 }

@@ -72,4 +72,5 @@ func TestInspectAndBench(t *testing.T) {
 	p = start(t, "bench", "--json", "--rounds", "10", "--candidates", "8", "--spec", "prequal seed=7")
 	require.Zero(t, p.wait(), p.text(&p.stderr))
 	require.True(t, json.Valid([]byte(p.text(&p.stdout))))
+	require.Contains(t, p.text(&p.stderr), "of about", "progress is shown where there is no terminal, too")
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -33,6 +34,9 @@ type DifferError struct {
 }
 
 func (e *DifferError) Error() string { return e.Where + ": " + e.Left + ", but " + e.Right }
+
+// ErrNoPlacement is a placement to explain that the trace does not have.
+var ErrNoPlacement = errors.New("no placement")
 
 // Run plays the trace and writes one line for each decide and probes.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
@@ -83,7 +87,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		}
 	}
 	if o.Explain >= placement {
-		return fmt.Errorf("no placement %d to explain: %s has %d, counted from 0", o.Explain, o.File, placement)
+		return fmt.Errorf("%w %d to explain: %s has %d, counted from 0", ErrNoPlacement, o.Explain, o.File, placement)
 	}
 	if expect != nil && expect.Scan() {
 		return &DifferError{o.File, "the trace has ended", "the expected output goes on with " + expect.Text()}
