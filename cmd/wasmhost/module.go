@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/headroom-lb/headroom/host"
 )
 
-// maxModule bounds a module that is read from a file.
-const maxModule = 64 << 20
+// maxModule bounds a module that is read from a file, callLimit each call into it.
+const (
+	maxModule = 64 << 20
+	callLimit = time.Second
+)
 
 // readModule reads a module's file, or returns nil for the built-in one.
 func readModule(file string) ([]byte, error) {
@@ -36,6 +40,9 @@ func load(ctx context.Context, wasm []byte) (*host.Runtime, *host.Module, error)
 	var opts []host.RuntimeOption
 	if dir := cacheDir(); dir != "" {
 		opts = append(opts, host.WithCacheDir(dir))
+	}
+	if wasm != nil {
+		opts = append(opts, host.WithCallLimit(callLimit)) // a stranger's module may loop
 	}
 	r, err := host.NewRuntime(ctx, opts...)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
@@ -117,6 +118,9 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 	var opts []host.RuntimeOption
 	if o.Cache != "" {
 		opts = append(opts, host.WithCacheDir(o.Cache))
+	}
+	if o.Module != nil {
+		opts = append(opts, host.WithCallLimit(time.Second)) // a stranger's module may loop
 	}
 	r, err := host.NewRuntime(ctx, opts...)
 	if err != nil {
