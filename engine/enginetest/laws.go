@@ -105,7 +105,7 @@ func eligible(mk Maker, seed uint64, steps int) error {
 
 func want(err, sentinel error) error {
 	if !errors.Is(err, sentinel) {
-		return fmt.Errorf("want %w, got %v", sentinel, err)
+		return fmt.Errorf("want %w, got %w", sentinel, err)
 	}
 	return nil
 }

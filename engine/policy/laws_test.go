@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,7 +41,7 @@ func (b *broken) Decide(q *engine.Query, d *engine.Decision) error {
 			return b.Engine.Decide(&again, d)
 		}
 	case "merged errors":
-		if err == engine.ErrNoneEligible {
+		if errors.Is(err, engine.ErrNoneEligible) {
 			return engine.ErrNoCandidates
 		}
 	case "clock of its own":

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -135,7 +136,7 @@ func one(ctx context.Context, m *host.Module, spec string, n, rounds int) (rows 
 		rows = append(rows, rec)
 	}
 	if native.err != nil || guest.err != nil {
-		return nil, empty, fmt.Errorf("%s, %d candidates: native %v, guest %v", spec, n, native.err, guest.err)
+		return nil, empty, fmt.Errorf("%s, %d candidates: %w", spec, n, errors.Join(native.err, guest.err))
 	}
 	return rows, empty, nil
 }
