@@ -144,7 +144,10 @@ export class Inspector {
       c.setLineDash([]);
       c.textAlign = 'center';
       c.fillStyle = palette.hot;
-      c.fillText(`hot above ${d.threshold} at this decision`, Math.min(Math.max(cut, left + 126), right - 108), bottom + 11);
+      const text = `hot above ${d.threshold} at this decision`;
+      const half = c.measureText(text).width / 2;
+      const last = right - c.measureText(String(Math.floor(maxX))).width; // between the ends of the axis
+      c.fillText(text, Math.min(Math.max(cut, left + 46 + half), last - 8 - half), bottom + 11);
     }
     for (const r of d.rows) {
       if (r.latency === NONE) continue;

@@ -2,6 +2,7 @@
 // middle line, the second below it; a bar's height is the replica's requests in flight, and the
 // dashed line across both is the threshold above which a replica is hot.
 import { NONE } from './frame.js';
+import { beyond } from './beyond.js';
 import { palette, font, whenChanged } from './palette.js';
 import { Particles, KIND } from './particles.js';
 import { circle, cross, diamond, square, triangle } from './shapes.js';
@@ -166,7 +167,10 @@ export class Stage {
       c.fillText('clients', GUTTER - 8, this.clientY(up));
     }
     c.fillText('machines', GUTTER - 4, this.height / 2);
-    for (const up of [true, false]) c.fillText('in flight', GUTTER - 8, this.base(up) - (up ? 1 : -1) * (this.full() + 16));
+    for (const up of [true, false]) {
+      const y = this.base(up) - (up ? 1 : -1) * (this.full() + 16);
+      if (t === NONE || Math.abs(y - this.level(up, t)) > 27) c.fillText('in flight', GUTTER - 8, y);
+    }
   }
 
   // backdrop shades what is dead and what is under the cursor.
@@ -329,29 +333,8 @@ export class Stage {
   }
 
   labels(c, t) {
-    const f = this.frame;
     c.textBaseline = 'middle';
-    // The tips of bars that do not fit say how high they would be.
-    c.font = `600 12px ${font}`;
-    const w = this.columnWidth();
-    f.worlds.forEach((world, k) => {
-      const up = k === 0;
-      for (let i = 0; i < f.replicas; i++) {
-        if (this.shown[k * f.replicas + i] <= 1.06 * this.scale) continue;
-        const y = this.tip(up, i);
-        if (w < 12) { // no room for a number
-          this.further(c, i, y, up);
-          continue;
-        }
-        c.save();
-        c.translate(this.center(i), y + (up ? 6 : -6));
-        c.rotate(-Math.PI / 2);
-        c.fillStyle = palette.onHot;
-        c.textAlign = up ? 'right' : 'left';
-        c.fillText(String(world.rif[i]), 0, 0.5);
-        c.restore();
-      }
-    });
+    beyond(c, this);
     if (t !== NONE) {
       c.font = `600 12px ${font}`;
       c.textAlign = 'right';
@@ -359,27 +342,12 @@ export class Stage {
       for (const up of [true, false]) {
         const y = this.level(up, t);
         // Its owner is named: the inspector shows the threshold of an earlier instant.
-        c.fillText(`client ${f.decision.client}`, GUTTER - 8, y - 14);
+        c.fillText(`client ${this.frame.decision.client}`, GUTTER - 8, y - 14);
         c.fillText('hot above', GUTTER - 8, y);
         c.fillText(String(t), GUTTER - 8, y + 14);
       }
     }
     this.marked(c);
-  }
-
-  // further marks a narrow bar that goes on beyond the scale: a cut through it, and an arrow.
-  further(c, i, y, up) {
-    const x = this.center(i);
-    const half = Math.max(2.5, this.columnWidth() / 2 - 0.5);
-    const out = up ? -1 : 1;
-    c.fillStyle = palette.panel;
-    c.fillRect(x - half, y - out * 8 - 1, 2 * half, 2);
-    c.fillStyle = palette.hot;
-    c.beginPath();
-    c.moveTo(x - half, y + out * 2);
-    c.lineTo(x + half, y + out * 2);
-    c.lineTo(x, y + out * 8);
-    c.fill();
   }
 
   // marked shows where the decision in the inspector went.
