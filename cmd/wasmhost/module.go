@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
 	"github.com/headroom-lb/headroom/host"
 )
 
@@ -35,30 +36,9 @@ func readModule(file string) ([]byte, error) {
 	return wasm, nil
 }
 
-// load compiles a module, the built-in one if wasm is nil. Close the runtime when done.
+// load opens a module, the built-in one if wasm is nil. Close the runtime when done.
 func load(ctx context.Context, wasm []byte) (*host.Runtime, *host.Module, error) {
-	var opts []host.RuntimeOption
-	if dir := cacheDir(); dir != "" {
-		opts = append(opts, host.WithCacheDir(dir))
-	}
-	if wasm != nil {
-		opts = append(opts, host.WithCallLimit(callLimit)) // a stranger's module may loop
-	}
-	r, err := host.NewRuntime(ctx, opts...)
-	if err != nil {
-		return nil, nil, err
-	}
-	var m *host.Module
-	if wasm == nil {
-		m, err = r.LoadEngine(ctx)
-	} else {
-		m, err = r.Load(ctx, wasm)
-	}
-	if err != nil {
-		_ = r.Close(ctx)
-		return nil, nil, err
-	}
-	return r, m, nil
+	return module.Open(ctx, cacheDir(), wasm, callLimit)
 }
 
 // cacheDir is where compiled code is kept between runs, or empty where the user has no cache

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/loadgen"
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/replicaproc"
 	"github.com/headroom-lb/headroom/host"
 )
@@ -50,19 +51,11 @@ func Run(ctx context.Context, s Scenario, cache string, w Watcher) ([]*Result, e
 		return nil, err
 	}
 	defer w.Close()
-	var opts []host.RuntimeOption
-	if cache != "" {
-		opts = append(opts, host.WithCacheDir(cache))
-	}
-	rt, err := host.NewRuntime(ctx, opts...)
+	rt, m, err := module.Open(ctx, cache, nil, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer rt.Close(context.WithoutCancel(ctx))
-	m, err := rt.LoadEngine(ctx)
-	if err != nil {
-		return nil, err
-	}
 	results := newResults(s.Policies)
 	if err := warmUp(ctx, m, s); err != nil {
 		return results, err

@@ -11,11 +11,14 @@ import (
 	"io"
 	"time"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
-	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/trace"
 )
+
+// callLimit is how long one call into a module that is not the built-in one may take.
+const callLimit = time.Second
 
 // Options say how to play.
 type Options struct {
@@ -115,26 +118,11 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 	if o.Engine == "native" {
 		return players, closeAll, nil
 	}
-	var opts []host.RuntimeOption
-	if o.Cache != "" {
-		opts = append(opts, host.WithCacheDir(o.Cache))
-	}
-	if o.Module != nil {
-		opts = append(opts, host.WithCallLimit(time.Second)) // a stranger's module may loop
-	}
-	r, err := host.NewRuntime(ctx, opts...)
+	r, m, err := module.Open(ctx, o.Cache, o.Module, callLimit)
 	if err != nil {
 		return nil, closeAll, err
 	}
 	closeAll = func() { _ = r.Close(context.WithoutCancel(ctx)) }
-	load := r.LoadEngine
-	if o.Module != nil {
-		load = func(ctx context.Context) (*host.Module, error) { return r.Load(ctx, o.Module) }
-	}
-	m, err := load(ctx)
-	if err != nil {
-		return nil, closeAll, err
-	}
 	guest, err := m.Instantiate(ctx, spec, salt)
 	if err != nil {
 		return nil, closeAll, err

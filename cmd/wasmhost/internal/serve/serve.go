@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
@@ -176,25 +177,19 @@ func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer,
 		}
 		return b, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
 	}
-	var runtimeOpts []host.RuntimeOption
-	if c.Cache != "" {
-		runtimeOpts = append(runtimeOpts, host.WithCacheDir(c.Cache))
-	}
+	var code []byte
 	if c.Module != "" {
-		runtimeOpts = append(runtimeOpts, host.WithCallLimit(callLimit))
+		var err error
+		if code, err = os.ReadFile(c.Module); err != nil {
+			return nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
+		}
 	}
-	rt, err := host.NewRuntime(ctx, runtimeOpts...)
+	rt, m, err := module.Open(ctx, c.Cache, code, callLimit)
+	if errors.Is(err, host.ErrModule) {
+		return nil, nil, &InputError{fmt.Errorf("--module %s: %w", c.Module, err)}
+	}
 	if err != nil {
 		return nil, nil, err
-	}
-	var m *host.Module
-	if c.Module == "" {
-		m, err = rt.LoadEngine(ctx)
-	} else {
-		m, err = loadFile(ctx, rt, c.Module)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, rt.Close(ctx))
 	}
 	b, err := host.NewBalancer(ctx, m, c.Spec, opts...)
 	if err != nil {
@@ -205,18 +200,6 @@ func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer,
 		defer cancel()
 		return errors.Join(b.Close(ctx), rt.Close(context.WithoutCancel(ctx)))
 	}, nil
-}
-
-func loadFile(ctx context.Context, rt *host.Runtime, path string) (*host.Module, error) {
-	code, err := os.ReadFile(path)
-	if err != nil {
-		return nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", path, errors.Unwrap(err))}
-	}
-	m, err := rt.Load(ctx, code)
-	if err != nil {
-		return nil, &InputError{fmt.Errorf("--module %s: %w", path, err)}
-	}
-	return m, nil
 }
 
 // tryAll connects to each endpoint once, so that a wrong address is seen before the first query meets it.
