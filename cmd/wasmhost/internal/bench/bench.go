@@ -117,28 +117,26 @@ func one(ctx context.Context, m *host.Module, spec string, n, rounds int) (rows 
 		}
 	}
 	empty = [2]float64{quantile(emptyNs, .1), quantile(emptyNs, .5)}
-	row := Row{
-		Name: p.Name() + " decide", Candidates: n,
-		Native: quantile(nDecide, .1), NativeP50: quantile(nDecide, .5),
-		Guest: quantile(gDecide, .1), GuestP50: quantile(gDecide, .5),
-		NativeAlloc: testing.AllocsPerRun(200, native.query), GuestAlloc: testing.AllocsPerRun(200, guest.query),
-	}
-	row.Ratio = row.Guest / row.Native
-	rows = append(rows, row)
+	rows = append(rows, newRow(p.Name()+" decide", n, nDecide, gDecide, native.query, guest.query))
 	if native.keeps {
-		rec := Row{
-			Name: p.Name() + " record", Candidates: n,
-			Native: quantile(nRecord, .1), NativeP50: quantile(nRecord, .5),
-			Guest: quantile(gRecord, .1), GuestP50: quantile(gRecord, .5),
-			NativeAlloc: testing.AllocsPerRun(200, native.reading), GuestAlloc: testing.AllocsPerRun(200, guest.reading),
-		}
-		rec.Ratio = rec.Guest / rec.Native
-		rows = append(rows, rec)
+		rows = append(rows, newRow(p.Name()+" record", n, nRecord, gRecord, native.reading, guest.reading))
 	}
 	if native.err != nil || guest.err != nil {
 		return nil, empty, fmt.Errorf("%s, %d candidates: %w", spec, n, errors.Join(native.err, guest.err))
 	}
 	return rows, empty, nil
+}
+
+// newRow sums up one operation: nanoseconds by round, and the operation itself to count its allocations.
+func newRow(name string, n int, nativeNs, guestNs []float64, native, guest func()) Row {
+	r := Row{
+		Name: name, Candidates: n,
+		Native: quantile(nativeNs, .1), NativeP50: quantile(nativeNs, .5),
+		Guest: quantile(guestNs, .1), GuestP50: quantile(guestNs, .5),
+		NativeAlloc: testing.AllocsPerRun(200, native), GuestAlloc: testing.AllocsPerRun(200, guest),
+	}
+	r.Ratio = r.Guest / r.Native
+	return r
 }
 
 func quantile(v []float64, q float64) float64 {
