@@ -69,23 +69,17 @@ func (m *Monitor) Begin() Query {
 }
 
 // Finish counts the query out and keeps its latency: it was answered.
-func (q *Query) Finish() {
-	if m := q.m; m != nil {
-		now := m.now()
-		m.mu.Lock()
-		m.estimator.Finish(now, q.arrival)
-		m.mu.Unlock()
-		q.leave()
-	}
-}
+func (q *Query) Finish() { q.end((*probe.Estimator).Finish) }
 
 // Fail counts the query out as one that was not answered as it should: an error, a refusal, a
 // caller who left. It never lowers the latency estimate.
-func (q *Query) Fail() {
+func (q *Query) Fail() { q.end((*probe.Estimator).Fail) }
+
+func (q *Query) end(keep func(*probe.Estimator, engine.Instant, probe.Arrival)) {
 	if m := q.m; m != nil {
 		now := m.now()
 		m.mu.Lock()
-		m.estimator.Fail(now, q.arrival)
+		keep(m.estimator, now, q.arrival)
 		m.mu.Unlock()
 		q.leave()
 	}
