@@ -106,16 +106,12 @@ func (e *Engine) SetCandidates(now Instant, cs []Candidate) error {
 	if dup >= 0 {
 		return &DetailError{ErrDuplicateID, "candidate " + strconv.Itoa(dup)}
 	}
-	eligible := 0
 	for i, c := range cs {
 		if c.Status > StatusUnavailable {
 			return &DetailError{ErrConfig, "candidate " + strconv.Itoa(i) + " has no valid status"}
 		}
-		if c.Status.Eligible() {
-			eligible++
-		}
 	}
-	if err := e.policy.Admit(eligible); err != nil {
+	if err := e.policy.Admit(cs); err != nil {
 		return err
 	}
 	e.advance(now)
@@ -167,11 +163,12 @@ func (e *Engine) SetStatus(now Instant, id ID, st Status) error {
 }
 
 // Decide places a query and counts it in flight: ErrNoCandidates, ErrNoneEligible,
-// ErrCapacity for more than MaxTried replicas to avoid, or what the policy refuses with.
+// ErrCapacity for more than MaxTried replicas to avoid or MaxAnswers answers, or what the
+// policy refuses with.
 func (e *Engine) Decide(q *Query, d *Decision) error {
 	s := e.set
-	if len(q.Tried) > 0 {
-		if err := e.Avoid(q.Tried); err != nil {
+	if len(q.Tried)|len(q.Answers) != 0 {
+		if err := e.Attach(q.Now, q.Tried, q.Answers); err != nil {
 			return err
 		}
 	}
@@ -183,15 +180,26 @@ func (e *Engine) Decide(q *Query, d *Decision) error {
 	return nil
 }
 
-// Avoid names replicas that the next Place must not go to: ErrCapacity over MaxTried.
-func (e *Engine) Avoid(tried []ID) error { return e.set.exclude(tried) }
+// Attach gives the next Place replicas to avoid and answers of its own: ErrCapacity over
+// MaxTried or MaxAnswers, and then the next Place has neither.
+func (e *Engine) Attach(now Instant, tried []ID, answers []Answer) error {
+	s := e.set
+	err := s.exclude(tried)
+	if err == nil {
+		err = s.answer(answers, max(now, Instant(s.head[headNow])))
+	}
+	if err != nil {
+		s.tried, s.answers = s.triedBuf[:0], s.answered[:0]
+	}
+	return err
+}
 
 // Place is Decide with its result, all but ID, left in [Engine.Placed]. Here and below, what
 // is rare returns early: a guest pays for a jump over it as for thirty plain instructions.
 func (e *Engine) Place(now Instant, key Key) error {
 	s := e.set
 	last := Instant(s.head[headNow])
-	if now < last || last == never || len(s.eligible) == 0 || len(s.tried) != 0 {
+	if now < last || last == never || len(s.eligible) == 0 || len(s.tried)|len(s.answers) != 0 {
 		return e.placeWithCare(now, key)
 	}
 	s.head[headNow] = uint64(now)
@@ -215,7 +223,7 @@ func (e *Engine) placeWithCare(now Instant, key Key) (err error) {
 			s.launch()
 		}
 	}
-	s.tried = s.tried[:0]
+	s.tried, s.answers = s.tried[:0], s.answers[:0]
 	return err
 }
 
@@ -243,12 +251,27 @@ func (e *Engine) Record(now Instant, id ID, rd Reading) (Admission, error) {
 		return NotKept, ErrUnknownID
 	}
 	now = e.advance(now)
+	rd.clean(now)
+	return e.policy.Record(now, slot, rd), nil
+}
+
+// clean brings a stranger's reading into its ranges.
+func (rd *Reading) clean(now Instant) {
 	rd.Asked = min(rd.Asked, now)
 	if rd.Latency < 0 {
 		rd.Latency = UnknownLatency
 	}
 	rd.Latency = min(rd.Latency, MaxLatency)
-	return e.policy.Record(now, slot, rd), nil
+}
+
+// RecordLoad takes a replica's load report, received now: ErrUnknownID.
+func (e *Engine) RecordLoad(now Instant, id ID, l LoadReport) error {
+	slot, ok := e.set.Slot(id)
+	if !ok {
+		return ErrUnknownID
+	}
+	e.policy.RecordLoad(e.advance(now), slot, l)
+	return nil
 }
 
 // Forget drops what is held of a replica, because a probe of it, sent when asked, failed. A

@@ -20,12 +20,15 @@ type Policy interface {
 	// Bind hands over the fixed state words, kept by reference, and the set. The words are
 	// zero when fresh. It is called again whenever the block moves or is restored.
 	Bind(fixed []uint64, s *Set, fresh bool)
-	// Admit refuses a fleet before it is taken, with a reason; the old one then stays.
-	Admit(eligible int) error
+	// Admit refuses a fleet before it is taken, with a reason; the old one then stays. A change
+	// of status is never refused.
+	Admit(cs []Candidate) error
 	// Moved follows a change of the set: the candidate in old slot i is now in remap[i], or
 	// gone if that is -1.
 	Moved(remap []int32)
-	// Changed follows every change of eligibility, after Bind and Moved.
+	// Changed follows every change of the set or of eligibility, after Bind and Moved; tables
+	// derived from the candidates are built here. A restore has the same candidates and
+	// statuses, and calls Bind alone.
 	Changed()
 	// Decide fills in the set's Out, all but ID. At least one candidate is open.
 	Decide(now Instant, key Key) error
@@ -33,12 +36,17 @@ type Policy interface {
 	Observe(now Instant, slot uint32, r Report)
 	// Record takes a reading; the instant it was asked is not after now.
 	Record(now Instant, slot uint32, rd Reading) Admission
+	// RecordLoad takes a replica's report of its load.
+	RecordLoad(now Instant, slot uint32, l LoadReport)
 	// Forget drops what is held of a replica, unless it was asked later: a probe failed.
 	Forget(slot uint32, asked Instant)
 	// Probes appends the replicas that are due to be probed.
 	Probes(now Instant, dst []ID) []ID
 	// Entries appends what the policy holds, in its own order, changing nothing.
 	Entries(now Instant, dst []Entry) []Entry
+	// Explain adds to x what a decision in this state would weigh: see [Explanation]. It may
+	// draw and change state as Decide does: the engine takes that back.
+	Explain(now Instant, key Key, x *Explanation)
 	// Inspect fills in counters and the settings in force.
 	Inspect(c *Counters, f *Fit)
 	// Valid reports whether the bound words are a state this policy could have made. A
@@ -53,12 +61,14 @@ type Base struct{ Set *Set }
 func (b *Base) Seed() uint64                              { return 0 }
 func (b *Base) Layout() Layout                            { return Layout{} }
 func (b *Base) Bind(_ []uint64, s *Set, _ bool)           { b.Set = s }
-func (b *Base) Admit(int) error                           { return nil }
+func (b *Base) Admit([]Candidate) error                   { return nil }
 func (b *Base) Moved([]int32)                             {}
 func (b *Base) Changed()                                  {}
 func (b *Base) Observe(Instant, uint32, Report)           {}
 func (b *Base) Record(Instant, uint32, Reading) Admission { return NotKept }
+func (b *Base) RecordLoad(Instant, uint32, LoadReport)    {}
 func (b *Base) Forget(uint32, Instant)                    {}
+func (b *Base) Explain(Instant, Key, *Explanation)        {}
 func (b *Base) Probes(_ Instant, dst []ID) []ID           { return dst }
 func (b *Base) Entries(_ Instant, dst []Entry) []Entry    { return dst }
 func (b *Base) Inspect(*Counters, *Fit)                   {}
@@ -72,6 +82,7 @@ type Machine interface {
 	Decide(q *Query, d *Decision) error
 	Report(now Instant, r Report) error
 	Record(now Instant, id ID, rd Reading) (Admission, error)
+	RecordLoad(now Instant, id ID, l LoadReport) error
 	Forget(now Instant, id ID, asked Instant) error
 	Probes(now Instant, dst []ID) ([]ID, error)
 	Entries(now Instant, dst []Entry) ([]Entry, error)

@@ -24,6 +24,14 @@ type Set struct {
 	head     *[headWords]uint64
 	tried    []uint32 // positions in eligible that this query must avoid, ascending
 	triedBuf [MaxTried]uint32
+	answers  []SlotAnswer
+	answered [MaxAnswers]SlotAnswer
+}
+
+// SlotAnswer is an [Answer] of a candidate that this query may go to.
+type SlotAnswer struct {
+	Slot    uint32
+	Reading Reading
 }
 
 const absent = ^uint32(0)
@@ -42,6 +50,15 @@ func (s *Set) Open() int { return len(s.eligible) - len(s.tried) }
 
 // ID returns the identity in a slot.
 func (s *Set) ID(slot uint32) ID { return s.cands[slot].ID }
+
+// Weight is the relative capacity of the candidate in a slot, at least 1.
+func (s *Set) Weight(slot uint32) uint32 { return max(1, uint32(s.cands[slot].Weight)) }
+
+// Priority is the priority of the candidate in a slot; lower is preferred.
+func (s *Set) Priority(slot uint32) uint8 { return s.cands[slot].Priority }
+
+// Locality is the locality of the candidate in a slot.
+func (s *Set) Locality(slot uint32) uint32 { return s.cands[slot].Locality }
 
 // Slot finds a candidate by identity.
 func (s *Set) Slot(id ID) (uint32, bool) {
@@ -157,6 +174,33 @@ func (s *Set) exclude(ids []ID) error {
 	return nil
 }
 
+// Answers are the answers to this query's own probes, of open candidates, the newest of each,
+// in order of first receipt. They hold during a decision.
+func (s *Set) Answers() []SlotAnswer { return s.answers }
+
+// answer resolves a query's answers, after exclude. Those of replicas that may not receive the
+// query are left out.
+func (s *Set) answer(as []Answer, now Instant) error {
+	s.answers = s.answered[:0]
+	if len(as) > MaxAnswers {
+		return &DetailError{ErrCapacity, strconv.Itoa(len(as)) + " answers, at most " + strconv.Itoa(MaxAnswers)}
+	}
+	for _, a := range as {
+		slot, ok := s.Slot(a.ID)
+		if !ok || !s.IsOpen(slot) {
+			continue
+		}
+		a.Reading.clean(now)
+		i := slices.IndexFunc(s.answers, func(x SlotAnswer) bool { return x.Slot == slot })
+		if i < 0 {
+			i = len(s.answers)
+			s.answers = s.answers[:i+1]
+		}
+		s.answers[i] = SlotAnswer{slot, a.Reading}
+	}
+	return nil
+}
+
 // refresh derives the eligible columns from the status words.
 func (s *Set) refresh() {
 	n := len(s.cands)
@@ -169,7 +213,7 @@ func (s *Set) refresh() {
 			s.eligible = append(s.eligible, uint32(i))
 		}
 	}
-	s.tried = s.triedBuf[:0]
+	s.tried, s.answers = s.triedBuf[:0], s.answered[:0]
 }
 
 // index builds a lookup table, or names the position of a repeated identity.

@@ -97,19 +97,37 @@ type Candidate struct {
 
 // Query is one unit of work to place.
 type Query struct {
-	Now   Instant // when the decision is made
-	Key   Key     // affinity; zero for none
-	Tried []ID    // replicas that a retry or a hedge must avoid, at most MaxTried
+	Now     Instant  // when the decision is made
+	Key     Key      // affinity; zero for none
+	Tried   []ID     // replicas that a retry or a hedge must avoid, at most MaxTried
+	Answers []Answer // to this query's own probes, in order of receipt, at most MaxAnswers
 }
 
-// MaxTried bounds Query.Tried.
-const MaxTried = 32
+// Bounds of a query's lists.
+const (
+	MaxTried   = 32
+	MaxAnswers = 16
+)
+
+// Answer is a probe's answer that belongs to one query: synchronous probing decides on these
+// and keeps none.
+type Answer struct {
+	ID      ID
+	Reading Reading
+}
 
 // Reading is what a replica said of itself in answer to a probe.
 type Reading struct {
 	RIF     uint32   // requests in flight, as the replica reports them
 	Latency Duration // conditioned latency, or UnknownLatency
 	Asked   Instant  // when the probe was sent; later than its receipt counts as its receipt
+}
+
+// LoadReport is what a replica said of its load over its last seconds (ORCA, gRFC A51).
+type LoadReport struct {
+	Utilization uint32 // of its capacity, in parts per 10,000; may exceed 10,000; 0 is not known
+	QPS         uint32 // queries served per second, in thousandths
+	EPS         uint32 // of those, failed, in thousandths
 }
 
 // Admission says what became of a reading.

@@ -44,15 +44,9 @@ func (in *Instance) SetStatus(now engine.Instant, id engine.ID, s engine.Status)
 // Decide places a query. The guest's word is not trusted: an answer that is no candidate, not
 // eligible or one to avoid is an [ErrAnswer].
 func (in *Instance) Decide(q *engine.Query, d *engine.Decision) error {
-	if len(q.Tried) > 0 {
-		if len(q.Tried) > abi.MaxTried {
-			return fmt.Errorf("%w: %d replicas tried, at most %d", engine.ErrCapacity, len(q.Tried), abi.MaxTried)
-		}
-		if err := in.look(); err != nil {
+	if len(q.Tried)|len(q.Answers) != 0 {
+		if err := in.attach(q); err != nil {
 			return err
-		}
-		for i, id := range q.Tried {
-			abi.Put64(in.view[8*i:], uint64(id))
 		}
 	}
 	in.stack[0], in.stack[1], in.stack[2] = uint64(q.Now), uint64(q.Key), uint64(len(q.Tried))
@@ -78,6 +72,32 @@ func (in *Instance) Decide(q *engine.Query, d *engine.Decision) error {
 		return fmt.Errorf("%w: candidate %d may not be decided for", ErrAnswer, slot)
 	}
 	d.ID = row.ID
+	return nil
+}
+
+// attach hands over a query's lists; a guest that knows nothing of answers goes without.
+func (in *Instance) attach(q *engine.Query) error {
+	if len(q.Tried) > abi.MaxTried {
+		return fmt.Errorf("%w: %d replicas tried, at most %d", engine.ErrCapacity, len(q.Tried), abi.MaxTried)
+	}
+	if len(q.Answers) > abi.MaxAnswers {
+		return fmt.Errorf("%w: %d answers, at most %d", engine.ErrCapacity, len(q.Answers), abi.MaxAnswers)
+	}
+	if err := in.look(); err != nil {
+		return err
+	}
+	if f := in.function(abi.FuncAnswers); f != nil && len(q.Answers) > 0 {
+		for i := range q.Answers {
+			abi.PutAnswer(in.view[i*abi.AnswerSize:], &q.Answers[i])
+		}
+		in.stack[0] = uint64(len(q.Answers))
+		if err := in.settle(in.run(f)); err != nil {
+			return err
+		}
+	}
+	for i, id := range q.Tried {
+		abi.Put64(in.view[8*i:], uint64(id))
+	}
 	return nil
 }
 
@@ -109,6 +129,20 @@ func (in *Instance) Record(now engine.Instant, id engine.ID, rd engine.Reading) 
 		return engine.NotKept, fmt.Errorf("%w: admission %d", ErrAnswer, v)
 	}
 	return engine.Admission(v), nil
+}
+
+// RecordLoad takes a load report; a guest that knows nothing of load goes without.
+func (in *Instance) RecordLoad(now engine.Instant, id engine.ID, l engine.LoadReport) error {
+	f := in.function(abi.FuncLoad)
+	if f == nil {
+		if _, ok := in.byID[id]; !ok {
+			return engine.ErrUnknownID
+		}
+		return nil
+	}
+	in.stack[0], in.stack[1], in.stack[2] = uint64(now), uint64(id), uint64(l.Utilization)
+	in.stack[3], in.stack[4] = uint64(l.QPS), uint64(l.EPS)
+	return in.settle(in.run(f))
 }
 
 // Forget drops what is held of a replica, unless it was asked later.

@@ -38,6 +38,7 @@ func Laws() []Law {
 		{"snapshot and restore is the identity", restored},
 		{"a refused fleet leaves the old one serving", transactional},
 		{"a decision's counts add up", countsAddUp},
+		{"an explanation foretells the decision and changes nothing", foretold},
 	}
 }
 
@@ -190,4 +191,61 @@ func countsAddUp(mk Maker, seed uint64, steps int) error {
 		}
 		return nil
 	})
+}
+
+// Explainer is a machine that says why; a guest is asked through a native one with its block.
+type Explainer interface {
+	Explain(q *engine.Query) *engine.Explanation
+}
+
+func foretold(mk Maker, seed uint64, steps int) error {
+	return during(mk, seed, steps/4, func(w *Walker, m engine.Machine, s Step) error {
+		e, ok := m.(Explainer)
+		if !ok || s.Op != "decide" {
+			return nil
+		}
+		q := *s.Query
+		q.Key = engine.Key(w.next(100))
+		before, err := m.Snapshot(nil)
+		if err != nil {
+			return err
+		}
+		x := e.Explain(&q)
+		if after, _ := m.Snapshot(nil); !slices.Equal(before, after) {
+			return errors.New("explaining changed the state")
+		}
+		var d engine.Decision
+		if err := m.Decide(&q, &d); (err == nil) != (x.Err == nil) || err == nil && d != x.Decision {
+			return fmt.Errorf("explained %+v (%v), decided %+v (%v)", x.Decision, x.Err, d, err)
+		}
+		if x.Err != nil {
+			return nil
+		}
+		return sound(w, x, d.ID)
+	})
+}
+
+// sound checks an explanation of a decision in itself.
+func sound(w *Walker, x *engine.Explanation, chosen engine.ID) error {
+	rows := map[engine.Verdict]int{}
+	for _, r := range x.Weighed {
+		rows[r.Verdict]++
+		if r.Verdict == engine.VerdictChosen && r.ID != chosen {
+			return fmt.Errorf("%d is %s, and %d decided", r.ID, r.Verdict, chosen)
+		}
+		if int(r.Slot) >= len(w.Fleet) || w.Fleet[r.Slot].ID != r.ID {
+			return fmt.Errorf("candidate %d is not %d", r.Slot, r.ID)
+		}
+	}
+	switch {
+	case rows[engine.VerdictChosen] != 1:
+		return fmt.Errorf("%d rows are chosen", rows[engine.VerdictChosen])
+	case len(x.Weighed) < len(w.Fleet):
+		return fmt.Errorf("%d rows for %d candidates", len(x.Weighed), len(w.Fleet))
+	case x.Because == "":
+		return errors.New("no reason")
+	case x.Second && x.RunnerUp == chosen:
+		return errors.New("its own runner-up")
+	}
+	return nil
 }

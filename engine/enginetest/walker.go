@@ -20,6 +20,7 @@ type Walker struct {
 	ids   [64]engine.ID
 	query engine.Query
 	tried [8]engine.ID
+	own   [6]engine.Answer
 	d     engine.Decision
 }
 
@@ -92,7 +93,10 @@ func (w *Walker) Step(m engine.Machine) Step {
 		return told("probes", err, due)
 	case op < 990:
 		return w.status(m)
-	case op < 994:
+	case op < 992:
+		id, l := w.Replica(), engine.LoadReport{Utilization: uint32(w.next(12000)), QPS: uint32(w.next(100000)), EPS: uint32(w.next(2000))}
+		return told("load", m.RecordLoad(w.Now, id, l), nil)
+	case op < 995:
 		id := w.Replica()
 		return told("forget", m.Forget(w.Now, id, w.Now-engine.Instant(w.next(1000))), nil)
 	case op < 998:
@@ -108,6 +112,11 @@ func (w *Walker) decide(m engine.Machine) Step {
 	w.query = engine.Query{Now: w.Now, Key: engine.Key(w.next(100)), Tried: w.tried[:0]}
 	for range max(0, w.next(12)-8) {
 		w.query.Tried = append(w.query.Tried, w.Replica())
+	}
+	w.query.Answers = w.own[:0]
+	for range max(0, w.next(18)-12) {
+		rd := engine.Reading{RIF: uint32(w.next(40)), Latency: engine.Duration(w.next(5000) - 50), Asked: w.Now}
+		w.query.Answers = append(w.query.Answers, engine.Answer{ID: w.Replica(), Reading: rd})
 	}
 	err := m.Decide(&w.query, &w.d)
 	s := Step{Op: "decide", Query: &w.query, Err: err}

@@ -54,6 +54,18 @@ func (b *broken) Decide(q *engine.Query, d *engine.Decision) error {
 	return err
 }
 
+func (b *broken) Explain(q *engine.Query) *engine.Explanation {
+	x := b.Engine.Explain(q)
+	switch b.fault {
+	case "explaining charges":
+		var d engine.Decision
+		_ = b.Engine.Decide(q, &d)
+	case "explains another":
+		x.Decision.ID++
+	}
+	return x
+}
+
 func (b *broken) Restore(block []byte) error {
 	if b.fault == "restore forgets" {
 		return nil
@@ -76,6 +88,7 @@ func TestTheLawsNoticePlantedFaults(t *testing.T) {
 	for fault, law := range map[string]int{
 		"index out of range": 0, "tried replica": 0, "merged errors": 0, "not the same each time": 1,
 		"clock of its own": 2, "restore forgets": 3, "refused fleet taken": 4, "wrong count": 5,
+		"explaining charges": 6, "explains another": 6,
 	} {
 		mk := func() (engine.Machine, func(), error) {
 			made++

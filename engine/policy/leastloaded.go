@@ -69,3 +69,17 @@ type leastOpen struct {
 
 // Valid checks the restored cursor.
 func (p *LeastLoaded) Valid() bool { return p.turn.valid() }
+
+// Explain shows every open candidate's queries in flight.
+func (p *LeastLoaded) Explain(_ engine.Instant, _ engine.Key, x *engine.Explanation) {
+	x.Unit, x.TieBreak = unitInFlight, "and it is the first of them at or after the turn"
+	least := ^uint32(0)
+	for _, slot := range p.Set.EligibleSlots() {
+		if p.Set.IsOpen(slot) {
+			load := p.Set.InFlight(slot)
+			x.Weigh(p.Set, slot, uint64(load))
+			least = min(least, load)
+		}
+	}
+	x.Because = "has the fewest queries in flight (" + itoa(int(least)) + ") of " + plural(len(x.Weighed), "open candidate")
+}

@@ -42,6 +42,18 @@ func (p *PowerOfTwo) Spec() string {
 
 // Decide compares distinct draws: the k-th is drawn among the open candidates not drawn yet.
 func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key) error {
+	direct(p.Set, p.draw(nil))
+	return nil
+}
+
+// Explain shows the drawn ones.
+func (p *PowerOfTwo) Explain(_ engine.Instant, _ engine.Key, x *engine.Explanation) {
+	x.Unit, x.TieBreak = unitInFlight, "and it was drawn first"
+	slot := p.draw(x)
+	x.Because = "has the fewest queries in flight (" + itoa(int(p.Set.InFlight(slot))) + ") of the " + itoa(len(x.Weighed)) + " drawn"
+}
+
+func (p *PowerOfTwo) draw(x *engine.Explanation) uint32 {
 	s := p.Set
 	open := uint32(s.Open())
 	var drawn [MaxChoices]uint32 // ranks among the open, ascending
@@ -55,10 +67,12 @@ func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key) error {
 		copy(drawn[i+1:k+1], drawn[i:k])
 		drawn[i] = rank
 		slot := s.OpenAt(rank)
+		if x != nil {
+			x.Weigh(s, slot, uint64(s.InFlight(slot)))
+		}
 		if load := s.InFlight(slot); k == 0 || load < least {
 			best, least = slot, load
 		}
 	}
-	direct(p.Set, best)
-	return nil
+	return best
 }

@@ -100,7 +100,13 @@ func (p *Prequal) Bind(fixed []uint64, s *engine.Set, fresh bool) {
 
 // Admit refuses a fleet outside the reuse budget's domain under fit=strict, until one inside
 // it has been served: a live fleet that shrinks keeps serving on the last good budget.
-func (p *Prequal) Admit(eligible int) error {
+func (p *Prequal) Admit(cs []engine.Candidate) error {
+	eligible := 0
+	for i := range cs {
+		if cs[i].Status.Eligible() {
+			eligible++
+		}
+	}
 	if eligible > 0 && p.c.Strict && p.c.Reuse == 0 && p.h[wGoodFleet] == 0 {
 		if _, ok := p.c.derive(eligible); !ok {
 			return p.c.outsideDomain(eligible)
@@ -232,6 +238,9 @@ func (p *Prequal) Observe(now engine.Instant, slot uint32, r engine.Report) {
 		p.Forget(slot, now)
 	}
 }
+
+// RecordLoad does nothing: readings tell this policy more.
+func (*Prequal) RecordLoad(engine.Instant, uint32, engine.LoadReport) {}
 
 // Forget drops a replica's entry: a query to it failed, or a probe did that was sent when
 // asked.

@@ -36,3 +36,8 @@ func direct(s *engine.Set, slot uint32) {
 	d.Latency, d.Age, d.Offered, d.Cold, d.Hot = 0, 0, 0, 0, 0
 	d.Threshold, d.RIF, d.UsesLeft = engine.NoThreshold, 0, 0
 }
+
+// Explain says that nothing was weighed.
+func (p *Random) Explain(_ engine.Instant, _ engine.Key, x *engine.Explanation) {
+	x.Because = "was drawn among " + plural(p.Set.Open(), "open candidate") + ", each as likely"
+}

@@ -49,3 +49,8 @@ func (p *RoundRobin) Decide(_ engine.Instant, _ engine.Key) error {
 
 // Valid checks the restored cursor.
 func (p *RoundRobin) Valid() bool { return p.turn.valid() }
+
+// Explain names the turn.
+func (p *RoundRobin) Explain(_ engine.Instant, _ engine.Key, x *engine.Explanation) {
+	x.Because = "is the first open candidate at or after the turn, which is at position " + itoa(int(p.turn.from(p.Set)))
+}

@@ -8,6 +8,31 @@ import (
 
 // The engine does without fmt, strings and time: they would add 260 to 745 KB to the module.
 
+const unitInFlight = "queries in flight"
+
+// plural counts things in words.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return itoa(n) + " " + what + "s"
+}
+
+// latencyText prints a latency for people, to about three digits.
+func latencyText(d engine.Duration) string {
+	switch {
+	case d < 0:
+		return "unknown"
+	case d < engine.Microsecond:
+		return itoa(int(d)) + " ns"
+	case d < engine.Millisecond:
+		return decimal(uint64(d/10)*100) + " us"
+	case d < engine.Second:
+		return decimal(uint64(d/(10*engine.Microsecond))*100) + " ms"
+	}
+	return decimal(uint64(d/(10*engine.Millisecond))*100) + " s"
+}
+
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // clip keeps a stranger's text short and on one line in an error.

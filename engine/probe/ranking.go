@@ -57,16 +57,11 @@ type Offer struct {
 // Offered weighs the entries of open candidates alone. An entry without a latency ranks as
 // the lower median of those on offer; with none known all count as equal.
 func (p *Pool) Offered() (o Offer) {
-	var open uint64
-	for used := p.used(); used != 0; used &= used - 1 {
-		h := uint32(bits.TrailingZeros64(used))
-		r := p.rec(h)
-		if p.set.IsOpen(uint32(r[recSlot])) {
-			open |= 1 << h
-			o.Entries++
-			if uint32(r[recRIF]) <= p.threshold {
-				o.Cold++
-			}
+	open := p.open()
+	for among := open; among != 0; among &= among - 1 {
+		o.Entries++
+		if uint32(p.rec(uint32(bits.TrailingZeros64(among)))[recRIF]) <= p.threshold {
+			o.Cold++
 		}
 	}
 	median := p.median(open)
@@ -75,6 +70,17 @@ func (p *Pool) Offered() (o Offer) {
 		o.Best = p.settle(open, median, false)
 	}
 	return o
+}
+
+// open is the set of handles whose replica this query may go to.
+func (p *Pool) open() (open uint64) {
+	for used := p.used(); used != 0; used &= used - 1 {
+		h := uint32(bits.TrailingZeros64(used))
+		if p.set.IsOpen(uint32(p.rec(h)[recSlot])) {
+			open |= 1 << h
+		}
+	}
+	return open
 }
 
 // median is the lower median of the known latencies among some entries.

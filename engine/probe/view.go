@@ -8,8 +8,18 @@ import (
 
 // Entries appends the entries younger than maxAge, best first, changing nothing.
 func (p *Pool) Entries(now engine.Instant, maxAge engine.Duration, dst []engine.Entry) []engine.Entry {
-	median := p.median(p.used())
-	for left := p.used(); left != 0; {
+	return p.entries(p.used(), now, maxAge, dst)
+}
+
+// Offers appends the entries of open candidates younger than maxAge, in the order in which they
+// would decide, changing nothing.
+func (p *Pool) Offers(now engine.Instant, maxAge engine.Duration, dst []engine.Entry) []engine.Entry {
+	return p.entries(p.open(), now, maxAge, dst)
+}
+
+func (p *Pool) entries(left uint64, now engine.Instant, maxAge engine.Duration, dst []engine.Entry) []engine.Entry {
+	median := p.median(left)
+	for left != 0 {
 		h := p.settle(left, median, false)
 		left &^= 1 << h
 		r := p.rec(h)

@@ -116,6 +116,17 @@ func (p *Player) Play(o *Op) (*Result, error) {
 		if _, err := p.m.Record(at, engine.IDOf(o.Endpoint), rd); err != nil && !errors.Is(err, engine.ErrUnknownID) {
 			return nil, fail(err)
 		}
+	case OpLoad:
+		l := engine.LoadReport{QPS: *o.QPS}
+		if o.Utilization != nil {
+			l.Utilization = *o.Utilization
+		}
+		if o.EPS != nil {
+			l.EPS = *o.EPS
+		}
+		if err := p.m.RecordLoad(at, engine.IDOf(o.Endpoint), l); err != nil && !errors.Is(err, engine.ErrUnknownID) {
+			return nil, fail(err)
+		}
 	case OpForget:
 		asked := at
 		if o.Asked != nil {
@@ -164,14 +175,27 @@ func (p *Player) endpoints(at engine.Instant, eps []Endpoint) error {
 	return p.m.SetCandidates(at, cs)
 }
 
-func (p *Player) decide(at engine.Instant, o *Op) *Result {
-	q := engine.Query{Now: at}
+// Query is the query of a decide line.
+func (o *Op) Query() engine.Query {
+	q := engine.Query{Now: engine.Instant(*o.At)}
 	if o.Key != "" {
 		q.Key = engine.KeyOf(o.Key)
 	}
 	for _, name := range o.Tried {
 		q.Tried = append(q.Tried, engine.IDOf(name))
 	}
+	for _, a := range o.Answers {
+		rd := engine.Reading{RIF: a.RIF, Latency: engine.UnknownLatency, Asked: q.Now}
+		if a.LatencyNS != nil {
+			rd.Latency = engine.Duration(*a.LatencyNS)
+		}
+		q.Answers = append(q.Answers, engine.Answer{ID: engine.IDOf(a.Endpoint), Reading: rd})
+	}
+	return q
+}
+
+func (p *Player) decide(at engine.Instant, o *Op) *Result {
+	q := o.Query()
 	r := &Result{Placement: len(p.placements), At: int64(at)}
 	r.Err = p.m.Decide(&q, &r.Decision)
 	if r.Err != nil {

@@ -17,21 +17,32 @@ import (
 
 // Op is one line of a trace. Which fields it may have depends on Op.
 type Op struct {
-	Op        string     `json:"op"`
-	Spec      string     `json:"spec,omitempty"`
-	Salt      uint64     `json:"salt,omitempty"`
-	At        *int64     `json:"at,omitempty"`
-	Endpoints []Endpoint `json:"endpoints,omitempty"`
-	Endpoint  string     `json:"endpoint,omitempty"`
-	Status    string     `json:"status,omitempty"`
-	RIF       *uint32    `json:"rif,omitempty"`
-	LatencyNS *int64     `json:"latency_ns,omitempty"` // absent: unknown
-	Asked     *int64     `json:"asked,omitempty"`      // absent: at
-	Key       string     `json:"key,omitempty"`
-	Tried     []string   `json:"tried,omitempty"`
-	Placement *int       `json:"placement,omitempty"` // of a done: the decide line, counted from 0
-	Outcome   string     `json:"outcome,omitempty"`
-	Line      int        `json:"-"`
+	Op          string     `json:"op"`
+	Spec        string     `json:"spec,omitempty"`
+	Salt        uint64     `json:"salt,omitempty"`
+	At          *int64     `json:"at,omitempty"`
+	Endpoints   []Endpoint `json:"endpoints,omitempty"`
+	Endpoint    string     `json:"endpoint,omitempty"`
+	Status      string     `json:"status,omitempty"`
+	RIF         *uint32    `json:"rif,omitempty"`
+	LatencyNS   *int64     `json:"latency_ns,omitempty"` // absent: unknown
+	Asked       *int64     `json:"asked,omitempty"`      // absent: at
+	Key         string     `json:"key,omitempty"`
+	Tried       []string   `json:"tried,omitempty"`
+	Answers     []Answer   `json:"answers,omitempty"`   // to the query's own probes
+	Placement   *int       `json:"placement,omitempty"` // of a done: the decide line, counted from 0
+	Outcome     string     `json:"outcome,omitempty"`
+	Utilization *uint32    `json:"utilization,omitempty"` // parts per 10,000
+	QPS         *uint32    `json:"qps,omitempty"`         // thousandths
+	EPS         *uint32    `json:"eps,omitempty"`         // thousandths
+	Line        int        `json:"-"`
+}
+
+// Answer is a probe's answer in a decide line.
+type Answer struct {
+	Endpoint  string `json:"endpoint"`
+	RIF       uint32 `json:"rif"`
+	LatencyNS *int64 `json:"latency_ns,omitempty"` // absent: unknown
 }
 
 // Endpoint is a replica in an endpoints line.
@@ -49,6 +60,7 @@ const (
 	OpEndpoints = "endpoints"
 	OpStatus    = "status"
 	OpReading   = "reading"
+	OpLoad      = "load"
 	OpForget    = "forget"
 	OpDecide    = "decide"
 	OpDone      = "done"
@@ -117,7 +129,8 @@ func parse(text []byte) (op Op, err error) {
 var fields = map[string][]string{
 	OpSpec: {"spec", "salt"}, OpEndpoints: {"endpoints"}, OpStatus: {"endpoint", "status"},
 	OpReading: {"endpoint", "rif", "latency_ns", "asked"}, OpForget: {"endpoint", "asked"},
-	OpDecide: {"key", "tried"}, OpDone: {"placement", "outcome", "latency_ns"}, OpProbes: {},
+	OpLoad:   {"endpoint", "utilization", "qps", "eps"},
+	OpDecide: {"key", "tried", "answers"}, OpDone: {"placement", "outcome", "latency_ns"}, OpProbes: {},
 }
 
 // checkKeys refuses what the decoder lets pass: a key twice, in another case, or of another
@@ -125,7 +138,7 @@ var fields = map[string][]string{
 func checkKeys(text []byte, op string) error {
 	allowed, known := fields[op]
 	if !known {
-		return fmt.Errorf("no op %q; want spec, endpoints, status, reading, forget, decide, done or probes", op)
+		return fmt.Errorf("no op %q; want spec, endpoints, status, reading, load, forget, decide, done or probes", op)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -199,6 +212,13 @@ func (o *Op) check(first bool) error {
 		if o.LatencyNS != nil && *o.LatencyNS < 0 {
 			return errors.New("latency_ns below 0; leave it out where it is unknown")
 		}
+	case OpLoad:
+		if o.Endpoint == "" {
+			return missing("endpoint")
+		}
+		if o.QPS == nil {
+			return missing("qps")
+		}
 	case OpForget:
 		if o.Endpoint == "" {
 			return missing("endpoint")
@@ -213,6 +233,17 @@ func (o *Op) check(first bool) error {
 	case OpDecide:
 		if len(o.Tried) > engine.MaxTried {
 			return fmt.Errorf("%d endpoints tried, at most %d", len(o.Tried), engine.MaxTried)
+		}
+		if len(o.Answers) > engine.MaxAnswers {
+			return fmt.Errorf("%d answers, at most %d", len(o.Answers), engine.MaxAnswers)
+		}
+		for _, a := range o.Answers {
+			if a.Endpoint == "" {
+				return errors.New("an answer without an endpoint")
+			}
+			if a.LatencyNS != nil && *a.LatencyNS < 0 {
+				return errors.New("latency_ns below 0; leave it out where it is unknown")
+			}
 		}
 	}
 	return nil

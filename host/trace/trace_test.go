@@ -110,7 +110,7 @@ func TestMalformedTracesSayWhere(t *testing.T) {
 		spec + `{"op":"decide","at":"one"}`:            "f:2: not a trace line: json: cannot unmarshal string into Go struct field Op.at of type int64",
 		spec + `{"op":"decide","when":1}`:              `f:2: not a trace line: json: unknown field "when"`,
 		spec + `{"op":"decide"}`:                       `f:2: "decide" without at`,
-		spec + `{"op":"jump","at":1}`:                  `f:2: no op "jump"; want spec, endpoints, status, reading, forget, decide, done or probes`,
+		spec + `{"op":"jump","at":1}`:                  `f:2: no op "jump"; want spec, endpoints, status, reading, load, forget, decide, done or probes`,
 		spec + `{"op":"reading","at":1}`:               "f:2: reading without endpoint",
 		spec + `{"op":"decide","at":1} {}`:             `f:2: not a trace line: "{}" after its end`,
 		spec + `{"op":"decide","at":1}]`:               `f:2: not a trace line: "]" after its end`,

@@ -12,7 +12,7 @@ import "github.com/headroom-lb/headroom/engine"
 // Version of the interface: a host refuses another major and accepts a higher minor.
 const (
 	Major = 1
-	Minor = 0
+	Minor = 1
 )
 
 // Export is a function that a guest exports.
@@ -35,6 +35,8 @@ const (
 	FuncDecision   = "lb_decision"
 	FuncReport     = "lb_report"
 	FuncRecord     = "lb_record"
+	FuncLoad       = "lb_load"
+	FuncAnswers    = "lb_answers"
 	FuncForget     = "lb_forget"
 	FuncProbes     = "lb_probes"
 	FuncEntries    = "lb_entries"
@@ -60,6 +62,8 @@ func Exports() []Export {
 		{FuncDecision, "", "i", "returns the address of the decision record, which holds until the next lb_configure", false},
 		{FuncReport, "llil", "i", "takes the instant, a replica's ID, the outcome and the latency, negative if unknown; returns a code", false},
 		{FuncRecord, "llill", "i", "takes the instant, a replica's ID, its RIF, its latency, negative if unknown, and the instant it was asked; returns an admission, or a code", false},
+		{FuncLoad, "lliii", "i", "since 1.1: takes the instant, a replica's ID, its utilisation in parts per 10,000, and its queries and errors per second in thousandths; returns a code; a guest without it does not hear of load", true},
+		{FuncAnswers, "i", "i", "since 1.1: takes a count of answer records at the arena, which belong to the next lb_decide; returns a code; a guest without it cannot probe for single queries", true},
 		{FuncForget, "lll", "i", "takes the instant, a replica's ID whose probe failed, and the instant it was asked; returns a code", false},
 		{FuncProbes, "l", "i", "takes the instant; returns how many IDs stand at the arena, at most MaxProbes", false},
 		{FuncEntries, "l", "i", "takes the instant; returns how many entry records stand at the arena, at most MaxEntries", false},
@@ -76,11 +80,13 @@ func Exports() []Export {
 const (
 	ArenaMin      = 8192
 	MaxTried      = engine.MaxTried
+	MaxAnswers    = engine.MaxAnswers
 	MaxProbes     = 64
 	MaxEntries    = 64
 	MaxSpec       = 4096
 	MaxText       = 4096
 	CandidateSize = 32
+	AnswerSize    = 32
 	DecisionSize  = 64
 	EntrySize     = 64
 	InspectSize   = 160
@@ -93,6 +99,14 @@ const (
 	CandidateLocality = 12 // u32
 	CandidatePriority = 16 // u8
 	CandidateStatus   = 17 // u8
+)
+
+// Offsets in an answer record.
+const (
+	AnswerID      = 0  // u64
+	AnswerLatency = 8  // i64, negative if unknown
+	AnswerAsked   = 16 // i64
+	AnswerRIF     = 24 // u32
 )
 
 // Offsets in a decision record. The first eight bytes are not used: the index names the replica.

@@ -40,6 +40,23 @@ func GetCandidate(b []byte, c *engine.Candidate) {
 	}
 }
 
+// PutAnswer writes an answer record.
+func PutAnswer(b []byte, a *engine.Answer) {
+	b = b[:AnswerSize]
+	clear(b)
+	Put64(b[AnswerID:], uint64(a.ID))
+	Put64(b[AnswerLatency:], uint64(a.Reading.Latency))
+	Put64(b[AnswerAsked:], uint64(a.Reading.Asked))
+	put32(b[AnswerRIF:], a.Reading.RIF)
+}
+
+// GetAnswer reads an answer record.
+func GetAnswer(b []byte, a *engine.Answer) {
+	*a = engine.Answer{ID: engine.ID(Get64(b[AnswerID:])), Reading: engine.Reading{
+		RIF: get32(b[AnswerRIF:]), Latency: engine.Duration(Get64(b[AnswerLatency:])), Asked: engine.Instant(Get64(b[AnswerAsked:])),
+	}}
+}
+
 // PutDecision writes a decision record, all but what the index tells.
 func PutDecision(b []byte, d *engine.Decision) {
 	r := (*[DecisionSize]byte)(b)

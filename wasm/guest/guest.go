@@ -25,11 +25,13 @@ var (
 	arena   = make([]byte, abi.ArenaMin)
 	text    string
 
-	tried   [abi.MaxTried]engine.ID
-	ids     = make([]engine.ID, 0, abi.MaxProbes)
-	entries = make([]engine.Entry, 0, abi.MaxEntries)
-	count   engine.Counters
-	fit     engine.Fit
+	tried    [abi.MaxTried]engine.ID
+	answers  [abi.MaxAnswers]engine.Answer
+	answered int32 // answers that belong to the next decision
+	ids      = make([]engine.ID, 0, abi.MaxProbes)
+	entries  = make([]engine.Entry, 0, abi.MaxEntries)
+	count    engine.Counters
+	fit      engine.Fit
 )
 
 // Serve names the policies that this module makes. Call it once, from an init function.
@@ -132,8 +134,8 @@ func lbDecide(now, key int64, n int32) int32 {
 	if machine == nil || uint32(n) > abi.MaxTried {
 		return int32(abi.CodeInternal)
 	}
-	if n > 0 {
-		return decideAvoiding(now, key, n)
+	if n|answered != 0 {
+		return decideAttached(now, key, n)
 	}
 	if err := machine.Place(engine.Instant(now), engine.Key(key)); err != nil {
 		return code(err)
@@ -141,14 +143,28 @@ func lbDecide(now, key int64, n int32) int32 {
 	return int32(machine.Placed().Index)
 }
 
-func decideAvoiding(now, key int64, n int32) int32 {
+func decideAttached(now, key int64, n int32) int32 {
 	for i := range n {
 		tried[i] = engine.ID(abi.Get64(arena[8*i:]))
 	}
-	if err := machine.Avoid(tried[:n]); err != nil {
+	own := answers[:answered]
+	answered = 0
+	if err := machine.Attach(engine.Instant(now), tried[:n], own); err != nil {
 		return code(err)
 	}
 	return lbDecide(now, key, 0)
+}
+
+//go:wasmexport lb_answers
+func lbAnswers(n int32) int32 {
+	if uint32(n) > abi.MaxAnswers {
+		return int32(abi.CodeInternal)
+	}
+	for i := range n {
+		abi.GetAnswer(arena[i*abi.AnswerSize:], &answers[i])
+	}
+	answered = n
+	return 0
 }
 
 //go:wasmexport lb_decision
@@ -181,6 +197,16 @@ func lbRecord(now, id int64, rif int32, latency, asked int64) int32 {
 		return code(err)
 	}
 	return int32(a)
+}
+
+//go:wasmexport lb_load
+func lbLoad(now, id int64, utilization, qps, eps int32) int32 {
+	if machine == nil {
+		return int32(abi.CodeInternal)
+	}
+	return code(machine.RecordLoad(engine.Instant(now), engine.ID(id), engine.LoadReport{
+		Utilization: uint32(utilization), QPS: uint32(qps), EPS: uint32(eps),
+	}))
 }
 
 //go:wasmexport lb_forget

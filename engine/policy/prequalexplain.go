@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/probe"
+)
+
+// Explain shows the pool as the decision finds it: what leaves first, then who is on offer, in
+// the order in which they would decide.
+func (p *Prequal) Explain(now engine.Instant, _ engine.Key, x *engine.Explanation) {
+	x.Unit = "place in the hot-cold order"
+	h := p.h
+	before := p.pool.Entries(now, p.c.MaxAge, nil)
+	h[wDecisions]++
+	h[wRemove] += p.b.removeRate
+	if now >= p.due {
+		p.expire(now)
+	}
+	p.removeDue()
+	kept := p.pool.Entries(now, p.c.MaxAge, nil)
+	offers := p.pool.Offers(now, p.c.MaxAge, nil)
+	o := p.pool.Offered()
+	decides := o.Entries >= p.c.MinPool
+	for i := range offers {
+		p.weigh(x, &offers[i], uint64(i), engine.VerdictLost)
+		if !decides {
+			x.Weighed[i].Verdict = engine.VerdictUnweighed
+		}
+	}
+	for i := range before {
+		e := &before[i]
+		switch {
+		case !holds(kept, e.ID):
+			p.weigh(x, e, 0, engine.VerdictRemoved)
+		case holds(offers, e.ID):
+		case e.Eligible:
+			p.weigh(x, e, 0, engine.VerdictTried)
+		default:
+			p.weigh(x, e, 0, engine.VerdictIneligible)
+		}
+	}
+	x.Because = p.because(&o, offers)
+}
+
+func (p *Prequal) weigh(x *engine.Explanation, e *engine.Entry, place uint64, v engine.Verdict) {
+	slot, _ := p.set.Slot(e.ID)
+	x.Weigh(p.set, slot, place)
+	w := &x.Weighed[len(x.Weighed)-1]
+	w.Entry, w.Verdict = e, v
+}
+
+func holds(es []engine.Entry, id engine.ID) bool {
+	for i := range es {
+		if es[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Prequal) because(o *probe.Offer, offers []engine.Entry) string {
+	if o.Entries < p.c.MinPool {
+		return "was drawn among the open candidates, because the pool has " + itoa(o.Entries) + " on offer" +
+			", fewer than min_pool=" + itoa(p.c.MinPool)
+	}
+	limit := "there is no threshold"
+	if t := p.window.Threshold(); t != engine.NoThreshold {
+		limit = "RIF at most " + itoa(int(t))
+	}
+	best := &offers[0]
+	switch {
+	case o.Cold == 0:
+		return "has the least RIF (" + itoa(int(best.RIF)) + ") of the entries on offer, which are all hot (" +
+			itoa(o.Entries) + ", above " + itoa(int(p.window.Threshold())) + ")"
+	case o.Cold == 1:
+		return "is the only cold one (" + limit + ") of the " + itoa(o.Entries) + " entries on offer"
+	case best.Latency == engine.UnknownLatency:
+		return "ranks as the median latency (" + latencyText(o.Median) + "), its own being unknown, and none of the " +
+			itoa(o.Cold) + " cold entries on offer is faster (" + limit + ")"
+	}
+	return "answers fastest (" + latencyText(best.Latency) + ") of the " + itoa(o.Cold) + " cold entries on offer (" +
+		limit + "); " + itoa(o.Entries-o.Cold) + " are hot"
+}
