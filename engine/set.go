@@ -113,6 +113,9 @@ func (s *Set) DrawOpen() uint32 {
 // Draw returns a uniform number in [0, n) from the machine's generator; n is at least 1.
 func (s *Set) Draw(n uint32) uint32 { return prng.Below(&s.head[headRand], n) }
 
+// Draw64 is Draw for large numbers.
+func (s *Set) Draw64(n uint64) uint64 { return prng.Below64(&s.head[headRand], n) }
+
 // InFlight is the number of queries this machine has open on a slot.
 func (s *Set) InFlight(slot uint32) uint32 { return uint32(s.slots[int(slot)*s.stride]) }
 

@@ -2,7 +2,11 @@
 // one word of state, so that it lives in the state block and travels with it.
 package prng
 
-import "github.com/headroom-lb/headroom/engine/internal/hash"
+import (
+	"math/bits"
+
+	"github.com/headroom-lb/headroom/engine/internal/hash"
+)
 
 const gamma = 0x9e3779b97f4a7c15
 
@@ -27,4 +31,15 @@ func again(state *uint64, m uint64, n uint32) uint64 {
 		m = (Next(state) >> 32) * uint64(n)
 	}
 	return m
+}
+
+// Below64 is Below for large numbers.
+func Below64(state *uint64, n uint64) uint64 {
+	hi, lo := bits.Mul64(Next(state), n)
+	if lo < n {
+		for floor := -n % n; lo < floor; {
+			hi, lo = bits.Mul64(Next(state), n)
+		}
+	}
+	return hi
 }

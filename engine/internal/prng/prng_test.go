@@ -34,3 +34,23 @@ func TestBelowStaysInRangeAndIsEven(t *testing.T) {
 	}
 	assert.Less(t, chi, 27.9)
 }
+
+func TestBelow64IsExactAtItsEdges(t *testing.T) {
+	s := uint64(9)
+	for _, n := range []uint64{1, 2, 3, 1 << 33, 1<<63 + 1, 1<<64 - 1} {
+		for range 1000 {
+			if v := Below64(&s, n); v >= n {
+				t.Fatalf("%d of %d", v, n)
+			}
+		}
+	}
+	counts := [3]int{}
+	for range 30000 {
+		counts[Below64(&s, 3<<61)>>61]++
+	}
+	for _, c := range counts {
+		if c < 9500 || c > 10500 {
+			t.Fatal(counts)
+		}
+	}
+}
