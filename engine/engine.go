@@ -49,7 +49,7 @@ type Engine struct {
 
 // New makes an engine without candidates.
 func New(p Policy, c Config) *Engine {
-	e := &Engine{policy: p, set: &Set{}, max: c.MaxCandidates}
+	e := &Engine{policy: p, set: &Set{Out: Decision{Threshold: NoThreshold}}, max: c.MaxCandidates}
 	if e.max == 0 {
 		e.max = MaxCandidates
 	}
@@ -175,7 +175,13 @@ func (e *Engine) Decide(q *Query, d *Decision) error {
 	if err := e.Place(q.Now, q.Key); err != nil {
 		return err
 	}
-	*d = s.Out
+	o := &s.Out
+	if index := o.Index; o.Offered|uint32(o.Regime) == 0 {
+		// Nothing but the index was written: copying the record would wait for that store.
+		*d = Decision{ID: s.cands[index].ID, Index: index, Threshold: NoThreshold}
+		return nil
+	}
+	*d = *o
 	d.ID = s.cands[d.Index].ID
 	return nil
 }
@@ -184,6 +190,7 @@ func (e *Engine) Decide(q *Query, d *Decision) error {
 // MaxTried or MaxAnswers, and then the next Place has neither.
 func (e *Engine) Attach(now Instant, tried []ID, answers []Answer) error {
 	s := e.set
+	s.care = true
 	err := s.exclude(tried)
 	if err == nil {
 		err = s.answer(answers, max(now, Instant(s.head[headNow])))
@@ -198,15 +205,14 @@ func (e *Engine) Attach(now Instant, tried []ID, answers []Answer) error {
 // is rare returns early: a guest pays for a jump over it as for thirty plain instructions.
 func (e *Engine) Place(now Instant, key Key) error {
 	s := e.set
-	last := Instant(s.head[headNow])
-	if now < last || last == never || len(s.eligible) == 0 || len(s.tried)|len(s.answers) != 0 {
+	if s.care || now < Instant(s.head[headNow]) {
 		return e.placeWithCare(now, key)
 	}
 	s.head[headNow] = uint64(now)
 	if err := e.policy.Decide(now, key); err != nil {
 		return err
 	}
-	e.set.launch()
+	s.launch()
 	return nil
 }
 
@@ -224,6 +230,7 @@ func (e *Engine) placeWithCare(now Instant, key Key) (err error) {
 		}
 	}
 	s.tried, s.answers = s.tried[:0], s.answers[:0]
+	s.care = len(s.eligible) == 0
 	return err
 }
 

@@ -11,8 +11,9 @@ import (
 // Set is the candidates as a policy sees them: columns, sampled when they change and never
 // during a decision. Slots are positions in the candidate slice.
 type Set struct {
-	// Out is the decision in the making; a policy fills it in, all but ID. It is a field and
-	// not an argument because a guest's compiler loads an argument anew at each use.
+	// Out is the decision in the making; a policy fills it in, all but ID. It starts as that of a
+	// policy without regimes, which writes Index alone. It is a field and not an argument because
+	// a guest's compiler loads an argument anew at each use.
 	Out Decision
 
 	cands    []Candidate
@@ -24,6 +25,7 @@ type Set struct {
 	head     *[headWords]uint64
 	tried    []uint32 // positions in eligible that this query must avoid, ascending
 	triedBuf [MaxTried]uint32
+	care     bool // the next decision has lists of its own, is the first, or finds nobody eligible
 	answers  []SlotAnswer
 	answered [MaxAnswers]SlotAnswer
 }
@@ -88,6 +90,45 @@ func (s *Set) IsOpen(slot uint32) bool {
 
 // AnyTried reports whether this query avoids an eligible candidate.
 func (s *Set) AnyTried() bool { return len(s.tried) > 0 }
+
+// From is the position, in EligibleSlots, of the first eligible slot at or after one, going
+// round.
+func (s *Set) From(slot uint32) int {
+	at, _ := slices.BinarySearch(s.eligible, slot)
+	if at == len(s.eligible) {
+		at = 0
+	}
+	return at
+}
+
+// LeastInFlight is the position of the first with the fewest queries in flight, and those,
+// among EligibleSlots[from:to], which is not empty.
+func (s *Set) LeastInFlight(from, to int) (at int, load uint32) {
+	least := ^uint64(0)
+	if len(s.eligible) == len(s.cands) && s.stride == 1 { // then a word is a load: ready is zero
+		words := s.slots[from:to]
+		i := 0
+		a, b, c := least, least, least
+		for ; i+4 <= len(words); i += 4 {
+			w := (*[4]uint64)(words[i:])
+			least = min(least, w[0]<<atBits|uint64(i))
+			a = min(a, w[1]<<atBits|uint64(i+1))
+			b = min(b, w[2]<<atBits|uint64(i+2))
+			c = min(c, w[3]<<atBits|uint64(i+3))
+		}
+		least = min(min(least, a), min(b, c))
+		for ; i < len(words); i++ {
+			least = min(least, words[i]<<atBits|uint64(i))
+		}
+	} else {
+		for i, slot := range s.eligible[from:to] {
+			least = min(least, uint64(uint32(s.slots[int(slot)*s.stride]))<<atBits|uint64(i))
+		}
+	}
+	return from + int(least&(1<<atBits-1)), uint32(least >> atBits)
+}
+
+const atBits = 17 // a position among MaxCandidates
 
 // EligibleSlots returns the eligible slots in ascending order. Read only.
 func (s *Set) EligibleSlots() []uint32 { return s.eligible }
@@ -217,6 +258,7 @@ func (s *Set) refresh() {
 		}
 	}
 	s.tried, s.answers = s.triedBuf[:0], s.answered[:0]
+	s.care = len(s.eligible) == 0 || Instant(s.head[headNow]) == never
 }
 
 // index builds a lookup table, or names the position of a repeated identity.
