@@ -261,33 +261,36 @@ func (s *Set) refresh() {
 	s.care = len(s.eligible) == 0 || Instant(s.head[headNow]) == never
 }
 
-// index builds a lookup table, or names the position of a repeated identity.
-func index(cs []Candidate) (table []uint32, duplicate int) {
+// index builds a lookup table in the spare one, or names the position of a repeated identity.
+func (sp *spare) index(cs []Candidate) (duplicate int) {
 	size := 2
 	for size < 2*len(cs) {
 		size *= 2
 	}
-	table = make([]uint32, size)
+	table := slices.Grow(sp.table[:0], size)[:size]
+	sp.table = table
+	clear(table)
 	mask := uint32(size - 1)
-	for n, c := range cs {
-		i := uint32(hash.Mix(uint64(c.ID))) & mask
+	for n := range cs {
+		id := cs[n].ID
+		i := uint32(hash.Mix(uint64(id))) & mask
 		for ; table[i] != 0; i = (i + 1) & mask {
-			if cs[table[i]-1].ID == c.ID {
-				return nil, n
+			if cs[table[i]-1].ID == id {
+				return n
 			}
 		}
 		table[i] = uint32(n + 1)
 	}
-	return table, -1
+	return -1
 }
 
 // fingerprint covers everything about a set but its statuses, which are state.
 func fingerprint(cs []Candidate) uint64 {
 	h := hash.Start()
-	for _, c := range cs {
-		h = hash.Word(h, uint64(c.ID))
-		h = hash.Word(h, uint64(c.Weight)<<32|uint64(c.Locality))
-		h = hash.Word(h, uint64(c.Priority))
+	for i := range cs {
+		c := &cs[i]
+		rest := hash.Mix(uint64(c.Weight)<<32|uint64(c.Locality)) + uint64(c.Priority)
+		h = hash.Mix(h + hash.Mix(uint64(c.ID)^rest))
 	}
 	return h
 }
