@@ -46,7 +46,7 @@ func (p *Prequal) weigh(x *engine.Explanation, e *engine.Entry, place uint64, v 
 	slot, _ := p.set.Slot(e.ID)
 	x.Weigh(p.set, slot, place)
 	w := &x.Weighed[len(x.Weighed)-1]
-	w.Entry, w.Verdict = e, v
+	w.Entry, w.Verdict, w.Compared = e, v, v == engine.VerdictLost
 }
 
 func holds(es []engine.Entry, id engine.ID) bool {
