@@ -107,6 +107,12 @@ func TestRendezvousPicksAsTheSeedLibrary(t *testing.T) {
 		libraryPicks(t, libraryFleet(t, p), func(i int, h uint64) { p.hashes[i] = h }))
 }
 
+func TestWeightedRendezvousPicksAsTheSeedLibrary(t *testing.T) {
+	p := NewWeightedRendezvous(0)
+	assert.Equal(t, "2 3 2 3 7 6 3 3 6 6 2 3 2 7 4 6 7 7 7 7 6 6 6 3",
+		libraryPicks(t, libraryFleet(t, p), func(i int, h uint64) { p.race.lanes[i].hash = h }))
+}
+
 func TestEqualScoresGoToTheLowestIDInAnyOrder(t *testing.T) {
 	p := NewRendezvous(0)
 	e := engine.New(p, engine.Config{})
