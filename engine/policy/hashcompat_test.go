@@ -113,6 +113,13 @@ func TestWeightedRendezvousPicksAsTheSeedLibrary(t *testing.T) {
 		libraryPicks(t, libraryFleet(t, p), func(i int, h uint64) { p.race.lanes[i].hash = h }))
 }
 
+func TestBoundedLoadPicksAsTheSeedLibrary(t *testing.T) {
+	p, err := NewBoundedLoad(0, defaultFactor)
+	require.NoError(t, err)
+	assert.Equal(t, "2 3 2 3 7 6 3 3 6 6 2 3 2 7 3 6 7 7 7 7 6 6 6 3",
+		libraryPicks(t, libraryFleet(t, p), func(i int, h uint64) { p.race.lanes[i].hash = h }))
+}
+
 func TestEqualScoresGoToTheLowestIDInAnyOrder(t *testing.T) {
 	p := NewRendezvous(0)
 	e := engine.New(p, engine.Config{})

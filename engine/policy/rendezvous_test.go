@@ -15,21 +15,33 @@ import (
 	"github.com/headroom-lb/headroom/engine/policy"
 )
 
-// hashSpecs are the rules that keep the laws of affinity.
-var hashSpecs = []string{"rendezvous", "weighted_rendezvous"}
+// hashSpecs are the rules that keep the laws of affinity, bounded_load while nothing is in flight.
+var hashSpecs = []string{"rendezvous", "weighted_rendezvous", "bounded_load"}
 
 func TestSpecsOfHashRules(t *testing.T) {
 	for spec, want := range map[string]string{
 		"rendezvous":                 "rendezvous seed=0",
 		"rendezvous seed=9":          "rendezvous seed=9",
 		"weighted_rendezvous seed=9": "weighted_rendezvous seed=9",
+		"bounded_load":               "bounded_load seed=0",
+		"bounded_load factor=1.50":   "bounded_load seed=0",
+		"bounded_load factor=1":      "bounded_load seed=0 factor=1",
+		"bounded_load factor=1.0625": "bounded_load seed=0 factor=1.0625",
 	} {
 		p, err := policy.Parse(spec)
 		require.NoError(t, err, spec)
 		assert.Equal(t, want, p.Spec())
 	}
-	_, err := policy.Parse("rendezvous factor=2")
-	assert.EqualError(t, err, "rendezvous: factor: no such setting; want one of seed")
+	for spec, want := range map[string]string{
+		"rendezvous factor=2":       "rendezvous: factor: no such setting; want one of seed",
+		"bounded_load factor=0.99":  "bounded_load: factor=0.99: want 1 to 100",
+		"bounded_load factor=100.1": "bounded_load: factor=100.1: want 1 to 100",
+		"bounded_load factor=150%":  "bounded_load: factor=150%: want a number that is not negative, with at most four decimals",
+	} {
+		_, err := policy.Parse(spec)
+		assert.ErrorIs(t, err, engine.ErrConfig)
+		assert.EqualError(t, err, want)
+	}
 }
 
 func ids(cs []engine.Candidate) []engine.ID {

@@ -12,6 +12,9 @@ var makers = []struct {
 	name string
 	make func(*settings) (engine.Policy, error)
 }{
+	{"bounded_load", func(s *settings) (engine.Policy, error) {
+		return NewBoundedLoad(s.uint64("seed", 0), s.parts("factor", defaultFactor))
+	}},
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
