@@ -172,6 +172,10 @@ func (s *Set) Tie(slot uint32) uint64 {
 	return hash.Mix(uint64(s.cands[slot].ID) ^ s.head[headTie])
 }
 
+// Bits returns 64 uniform bits from the machine's generator, for those who need more of one
+// draw than a number.
+func (s *Set) Bits() uint64 { return prng.Next(&s.head[headRand]) }
+
 // First is the first instant this machine ever saw.
 func (s *Set) First() Instant { return Instant(s.head[headFirst]) }
 

@@ -15,10 +15,10 @@ func TestAnAliasTableHoldsExactlyTheWeights(t *testing.T) {
 		var a alias
 		a.build(weights)
 		area := make([]uint64, len(weights))
-		for i, cut := range a.cut {
-			cut = min(cut, a.total)
+		for i, c := range a.columns {
+			cut := min(c.cut, a.total)
 			area[i] += cut
-			area[a.other[i]] += a.total - cut
+			area[c.other] += a.total - cut
 		}
 		for i, w := range weights {
 			assert.Equal(t, uint64(w)*uint64(len(weights)), area[i], i)

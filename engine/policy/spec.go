@@ -24,6 +24,7 @@ var makers = []struct {
 	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
 	{"weighted_rendezvous", func(s *settings) (engine.Policy, error) { return NewWeightedRendezvous(s.uint64("seed", 0)), nil }},
+	{"weighted_random", func(s *settings) (engine.Policy, error) { return NewWeightedRandom(s.uint64("seed", 0)), nil }},
 }
 
 // Names lists the policies that [Parse] knows, sorted.

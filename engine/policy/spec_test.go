@@ -19,6 +19,7 @@ func TestSpecsPrintCanonically(t *testing.T) {
 		"random":                 "random seed=0",
 		"round_robin  seed=3":    "round_robin seed=3",
 		"least_loaded seed=1":    "least_loaded seed=1",
+		"weighted_random":        "weighted_random seed=0",
 		"power_of_two":           "power_of_two seed=0",
 		"power_of_two choices=3": "power_of_two seed=0 choices=3",
 		"prequal":                "prequal seed=0",
