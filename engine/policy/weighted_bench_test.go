@@ -25,10 +25,11 @@ func weighted(tb testing.TB, spec string, n int) (*engine.Engine, []engine.Candi
 	return e, cs
 }
 
-// BenchmarkWeighted is a decision alone, on a fleet whose weights go round 1 to 4; "retry"
-// avoids one replica, "change" meets a fleet that lost or regained its middle member.
+// BenchmarkWeighted is a decision alone, on a fleet whose weights go round 1 to 4; "distinct" has
+// no two weights alike, "retry" avoids one replica, "change" meets a fleet that lost or regained
+// its middle member.
 func BenchmarkWeighted(b *testing.B) {
-	for _, name := range []string{"round_robin", "random", "weighted_random"} {
+	for _, name := range []string{"round_robin", "random", "weighted_random", "smooth_weighted_round_robin"} {
 		for _, n := range []int{8, 64, 512, 10000} {
 			run := func(what string, before func(e *engine.Engine, cs []engine.Candidate, q *engine.Query)) {
 				b.Run(name+"/"+strconv.Itoa(n)+"/"+what, func(b *testing.B) {
@@ -44,6 +45,19 @@ func BenchmarkWeighted(b *testing.B) {
 			}
 			b.Run(name+"/"+strconv.Itoa(n)+"/decide", func(b *testing.B) {
 				e, _ := weighted(b, name+" seed=7", n)
+				var d engine.Decision
+				q := engine.Query{}
+				for range b.N {
+					q.Now += 1000
+					_ = e.Decide(&q, &d)
+				}
+			})
+			b.Run(name+"/"+strconv.Itoa(n)+"/distinct", func(b *testing.B) {
+				e, cs := weighted(b, name+" seed=7", n)
+				for i := range cs {
+					cs[i].Weight = engine.Weight(i + 1)
+				}
+				_ = e.SetCandidates(0, cs)
 				var d engine.Decision
 				q := engine.Query{}
 				for range b.N {
