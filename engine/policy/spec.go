@@ -28,6 +28,7 @@ var makers = []struct {
 		return NewSmoothWeightedRoundRobin(s.uint64("seed", 0), s.choice("start", "random", "zero"))
 	}},
 	{"weighted_random", func(s *settings) (engine.Policy, error) { return NewWeightedRandom(s.uint64("seed", 0)), nil }},
+	{"weighted_round_robin", func(s *settings) (engine.Policy, error) { return NewWeightedRoundRobin(s.weightedRoundRobin()) }},
 }
 
 // Names lists the policies that [Parse] knows, sorted.
