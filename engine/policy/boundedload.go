@@ -120,10 +120,11 @@ func (p *BoundedLoad) Decide(_ engine.Instant, key engine.Key) error {
 	p.settle(p.last)
 	best, spilled := p.place(spread(p.Set, key))
 	p.last = best.slot
-	direct(p.Set, best.slot)
+	regime := engine.RegimeDirect
 	if spilled {
-		p.Set.Out.Regime = engine.RegimeSpill
+		regime = engine.RegimeSpill
 	}
+	ruled(p.Set, best.slot, regime)
 	return nil
 }
 

@@ -23,11 +23,11 @@ var makers = []struct {
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
 	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
-	{"weighted_rendezvous", func(s *settings) (engine.Policy, error) { return NewWeightedRendezvous(s.uint64("seed", 0)), nil }},
 	{"smooth_weighted_round_robin", func(s *settings) (engine.Policy, error) {
 		return NewSmoothWeightedRoundRobin(s.uint64("seed", 0), s.choice("start", "random", "zero"))
 	}},
 	{"weighted_random", func(s *settings) (engine.Policy, error) { return NewWeightedRandom(s.uint64("seed", 0)), nil }},
+	{"weighted_rendezvous", func(s *settings) (engine.Policy, error) { return NewWeightedRendezvous(s.uint64("seed", 0)), nil }},
 	{"weighted_round_robin", func(s *settings) (engine.Policy, error) { return NewWeightedRoundRobin(s.weightedRoundRobin()) }},
 }
 

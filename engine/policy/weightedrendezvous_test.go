@@ -28,7 +28,7 @@ func weightedOrder(cs []engine.Candidate, key engine.Key) []engine.ID {
 	return ids(order)
 }
 
-func weighted(tb testing.TB, spec string, weights ...engine.Weight) *engine.Engine {
+func weightedFleet(tb testing.TB, spec string, weights ...engine.Weight) *engine.Engine {
 	p, err := policy.Parse(spec)
 	require.NoError(tb, err)
 	e := engine.New(p, engine.Config{})
@@ -85,7 +85,7 @@ func TestSharesOfKeysAreInProportionToWeights(t *testing.T) {
 				least = min(least, float64(max(1, w)))
 			}
 			n := enginetest.Draws(least/total, 0.07)
-			e := weighted(t, "weighted_rendezvous seed=5", weights...)
+			e := weightedFleet(t, "weighted_rendezvous seed=5", weights...)
 			for _, key := range keyings {
 				counts := make([]int, len(weights))
 				var d engine.Decision
@@ -115,7 +115,7 @@ func TestTheTestOfSharesNoticesARaceWithoutALogarithm(t *testing.T) {
 }
 
 func TestWeightedRendezvousSaysWhy(t *testing.T) {
-	e := weighted(t, "weighted_rendezvous", 1, 2, 3)
+	e := weightedFleet(t, "weighted_rendezvous", 1, 2, 3)
 	x := e.Explain(&engine.Query{Key: 77})
 	assert.Equal(t, "has the least race time for this key of 3 open candidates", x.Because)
 	assert.Zero(t, x.Ties)

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/headroom-lb/headroom/engine"
 )
@@ -55,8 +54,6 @@ type WeightedRoundRobin struct {
 	turn  cursor
 
 	// Derived from the words: where the turn is among the eligible.
-	stale bool
-	place int
 }
 
 // Fixed words, after those of the cursor.
@@ -118,7 +115,7 @@ func (*WeightedRoundRobin) Layout() engine.Layout {
 
 // Bind attaches the words.
 func (p *WeightedRoundRobin) Bind(fixed []uint64, s *engine.Set, _ bool) {
-	p.Set, p.fixed, p.stale = s, fixed, true
+	p.Set, p.fixed = s, fixed
 	p.turn.bind(fixed[:cursorWords])
 }
 
@@ -134,7 +131,8 @@ func (p *WeightedRoundRobin) Changed() {
 			clear(s.Words(slot)[:reportedTurn])
 		}
 	}
-	p.fixed[reportedWeighed], p.stale = 0, true
+	p.fixed[reportedWeighed] = 0
+	p.turn.changed()
 }
 
 // RecordLoad keeps the weight that a report gives. A report without queries or utilization says
@@ -218,14 +216,11 @@ func (p *WeightedRoundRobin) Decide(now engine.Instant, _ engine.Key) error {
 	if p.fixed[reportedWeighed] == 0 || passed(p.fixed[reportedAt], now, p.c.Update) {
 		p.weigh(now)
 	}
-	if p.stale {
-		p.locate()
-	}
 	tried := s.AnyTried()
 	eligible := s.EligibleSlots()
-	for i := p.place; ; {
+	for i := p.turn.turn(s); ; {
 		for range eligible {
-			slot := eligible[i]
+			at, slot := i, eligible[i]
 			if i++; i == len(eligible) {
 				i = 0
 			}
@@ -236,9 +231,7 @@ func (p *WeightedRoundRobin) Decide(now engine.Instant, _ engine.Key) error {
 			next := *w&saved + *w>>inForceShift
 			if next >= wholeTurn {
 				*w += *w>>inForceShift - wholeTurn
-				p.place = i
-				p.turn.pass(slot)
-				direct(s, slot)
+				direct(s, p.turn.pass(s, at))
 				return nil
 			}
 			*w += *w >> inForceShift
@@ -272,15 +265,6 @@ func visits(turn uint64) uint64 {
 	return (wholeTurn - turn&saved + part - 1) / part
 }
 
-// locate finds the turn among the eligible.
-func (p *WeightedRoundRobin) locate() {
-	eligible := p.Set.EligibleSlots()
-	p.stale = false
-	if p.place, _ = slices.BinarySearch(eligible, p.turn.from(p.Set)); p.place == len(eligible) {
-		p.place = 0
-	}
-}
-
 // Valid checks the cursor, that weights in force are parts of a turn, and that no report is from
 // the future or of a candidate that is not eligible.
 func (p *WeightedRoundRobin) Valid() bool {
@@ -311,11 +295,11 @@ func (p *WeightedRoundRobin) Explain(now engine.Instant, _ engine.Key, x *engine
 	if p.fixed[reportedWeighed] == 0 || passed(p.fixed[reportedAt], now, p.c.Update) {
 		p.weigh(now)
 	}
-	p.locate()
+	first := p.turn.turn(s)
 	x.Unit = "visits before its turn"
 	eligible := s.EligibleSlots()
 	for i := range eligible {
-		slot := eligible[(p.place+i)%len(eligible)]
+		slot := eligible[(first+i)%len(eligible)]
 		w := s.Words(slot)
 		if p.usable(engine.Instant(p.fixed[reportedAt]), w) != 0 {
 			known++
