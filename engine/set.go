@@ -82,6 +82,9 @@ func (s *Set) Slot(id ID) (uint32, bool) {
 // IsEligible reports whether the candidate in a slot may receive new queries.
 func (s *Set) IsEligible(slot uint32) bool { return s.place[slot] != absent }
 
+// IsDraining reports whether the candidate in a slot only finishes its work: it counts for no group.
+func (s *Set) IsDraining(slot uint32) bool { return s.status(int(slot)) == StatusDraining }
+
 // IsOpen reports whether this query may go to the candidate in a slot.
 func (s *Set) IsOpen(slot uint32) bool {
 	p := s.place[slot]

@@ -20,6 +20,7 @@ var makers = []struct {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},
 	{"prequal", func(s *settings) (engine.Policy, error) { return NewPrequal(s.prequal()) }},
+	{"priority", func(s *settings) (engine.Policy, error) { return NewPriority(s.groups()) }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
 	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
