@@ -23,7 +23,7 @@ func thirds(n int) []engine.Candidate {
 }
 
 func BenchmarkDecideGroups(b *testing.B) {
-	for _, spec := range []string{"priority seed=7"} {
+	for _, spec := range []string{"priority seed=7", "locality seed=7", "locality seed=7 zone=b"} {
 		for _, half := range []bool{false, true} {
 			for _, n := range []int{8, 64, 512, 4096} {
 				name := spec + "/whole/"
@@ -54,7 +54,7 @@ func BenchmarkDecideGroups(b *testing.B) {
 }
 
 func BenchmarkChangeGroups(b *testing.B) {
-	for _, spec := range []string{"priority seed=7"} {
+	for _, spec := range []string{"priority seed=7", "locality seed=7"} {
 		for _, n := range []int{512, 10000} {
 			p, err := policy.Parse(spec)
 			require.NoError(b, err)

@@ -42,6 +42,8 @@ func (g *groups) because(s *engine.Set) string {
 		switch {
 		case at.panics:
 			return at.name() + ", which is in panic"
+		case i > 0 && g.all[0].size > 0 && !g.isOpen(s, &g.all[0]):
+			return at.name() + ", because this query has been all over " + g.all[0].name()
 		case i > 0:
 			return at.name() + ", because " + g.all[0].name() + " has not enough available"
 		}

@@ -143,7 +143,7 @@ func TestFailClosedRefusesTheShareOfAPriorityInPanic(t *testing.T) {
 
 // D4: millionths lose a live group.
 func TestOneEligibleUnitOf3000001IsDecidedFor(t *testing.T) {
-	for _, spec := range []string{"priority seed=1", "priority seed=1 panic_threshold=0"} {
+	for _, spec := range []string{"priority seed=1", "priority seed=1 panic_threshold=0", "locality seed=1", "locality seed=1 panic_threshold=0 zone=a"} {
 		e, _ := grouped(t, spec, row{0, 3000000, down, ""}, row{0, 1, up, ""})
 		drawn(t, e, nil, 0, 1)
 		e, _ = grouped(t, spec, row{0, 3000000, down, ""}, row{0, 1, up, ""}, row{1, 3000000, down, ""}, row{1, 3, up, ""})
@@ -153,7 +153,7 @@ func TestOneEligibleUnitOf3000001IsDecidedFor(t *testing.T) {
 
 // D1: eligibility that flips between two looks.
 func TestEligibilityIsLookedAtOncePerChange(t *testing.T) {
-	for _, spec := range []string{"priority seed=1"} {
+	for _, spec := range []string{"priority seed=1", "locality seed=1 zone=a"} {
 		e, cs := grouped(t, spec, row{0, 1, up, "a"}, row{0, 2, up, "b"}, row{1, 3, up, "a"}, row{1, 4, up, ""})
 		var d engine.Decision
 		for mask := range 4 * 256 {
@@ -175,7 +175,7 @@ func TestEligibilityIsLookedAtOncePerChange(t *testing.T) {
 }
 
 func TestARetryStaysInItsPriorityWhileThatHasAnother(t *testing.T) {
-	for _, name := range []string{"priority"} {
+	for _, name := range []string{"priority", "locality"} {
 		e, cs := grouped(t, name+" seed=6", row{0, 1, up, ""}, row{0, 3, up, ""}, row{0, 4, down, ""}, row{1, 1, up, ""}, row{2, 1, up, ""})
 		drawn(t, e, nil, 0.175, 0.525, 0, 0.3, 0)
 		drawn(t, e, []engine.ID{cs[1].ID}, 0.7, 0, 0, 0.3, 0)
@@ -188,7 +188,7 @@ func TestARetryStaysInItsPriorityWhileThatHasAnother(t *testing.T) {
 }
 
 func TestGroupPoliciesDoNotAllocateWhateverHappens(t *testing.T) {
-	for _, spec := range []string{"priority seed=7", "priority seed=7 panic=fail_closed"} {
+	for _, spec := range []string{"priority seed=7", "locality seed=7", "locality seed=7 zone=b", "priority seed=7 panic=fail_closed"} {
 		var rows []row
 		for i := range 60 {
 			rows = append(rows, row{uint8(i % 4), engine.Weight(i % 5), engine.Status(i % 3), string(rune('a' + i%7))})
@@ -213,7 +213,7 @@ func TestGroupPoliciesRefuseWeightsThatAreTooLargeTogether(t *testing.T) {
 	for i := range cs {
 		cs[i] = engine.Candidate{ID: engine.ID(i), Weight: 1<<32 - 1, Locality: uint32(i % 1000)}
 	}
-	for spec, n := range map[string]int{"priority seed=1": len(cs)} {
+	for spec, n := range map[string]int{"priority seed=1": len(cs), "locality seed=1 zone=a": 2000} {
 		p, err := policy.Parse(spec)
 		require.NoError(t, err)
 		e := engine.New(p, engine.Config{MaxCandidates: len(cs)})
@@ -234,15 +234,17 @@ func TestPrioritySpecsAreCanonicalAndNameWhatIsWrong(t *testing.T) {
 		"priority": "priority seed=0",
 		"priority panic=fail_closed overprovision=1.40 seed=3": "priority seed=3 panic=fail_closed",
 		"priority panic_threshold=0 overprovision=2.5":         "priority seed=0 overprovision=2.5 panic_threshold=0",
+		"locality zone=eu-west-1a panic=use_all seed=9":        "locality seed=9 zone=eu-west-1a",
 	} {
 		p, err := policy.Parse(spec)
 		require.NoError(t, err)
 		assert.Equal(t, want, p.Spec())
 	}
 	for spec, want := range map[string]string{
-		"priority overprovision=0.9": "priority: overprovision=0.9: want 1 to 100",
-		"priority panic=open":        "priority: panic=open: want one of use_all, fail_closed",
-		"priority zone=a":            "priority: zone: no such setting; want one of seed, overprovision, panic_threshold, panic",
+		"priority overprovision=0.9":   "priority: overprovision=0.9: want 1 to 100",
+		"locality panic_threshold=1.1": "locality: panic_threshold=1.1: want 0 to 1",
+		"priority panic=open":          "priority: panic=open: want one of use_all, fail_closed",
+		"priority zone=a":              "priority: zone: no such setting; want one of seed, overprovision, panic_threshold, panic",
 	} {
 		_, err := policy.Parse(spec)
 		require.ErrorIs(t, err, engine.ErrConfig)

@@ -16,6 +16,7 @@ var makers = []struct {
 		return NewBoundedLoad(s.uint64("seed", 0), s.parts("factor", defaultFactor))
 	}},
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
+	{"locality", func(s *settings) (engine.Policy, error) { return NewLocality(s.locality()) }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},

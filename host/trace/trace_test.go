@@ -141,10 +141,11 @@ func TestMalformedTracesSayWhere(t *testing.T) {
 
 func TestPlayRefusesWhatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"op":"endpoints","at":1,"endpoints":[{"name":"a"},{"name":"a"}]}`:    `f:2: duplicate endpoint: "a"`,
-		`{"op":"status","at":1,"endpoint":"a","status":"ready"}`:               `f:2: unknown endpoint: "a"`,
-		`{"op":"done","at":1,"placement":0}`:                                   "f:2: placement 0: so far there are 0, counted from 0",
-		`{"op":"decide","at":1}` + "\n" + `{"op":"done","at":1,"placement":0}`: "f:3: placement 0 was not placed, or is done already",
+		`{"op":"endpoints","at":1,"endpoints":[{"name":"a"},{"name":"a"}]}`:                                                 `f:2: duplicate endpoint: "a"`,
+		`{"op":"endpoints","at":1,"endpoints":[{"name":"a","locality":"zone-17672"},{"name":"b","locality":"zone-51913"}]}`: `f:2: inconsistent topology: localities "zone-17672" and "zone-51913" hash alike`,
+		`{"op":"status","at":1,"endpoint":"a","status":"ready"}`:                                                            `f:2: unknown endpoint: "a"`,
+		`{"op":"done","at":1,"placement":0}`:                                                                                "f:2: placement 0: so far there are 0, counted from 0",
+		`{"op":"decide","at":1}` + "\n" + `{"op":"done","at":1,"placement":0}`:                                              "f:3: placement 0 was not placed, or is done already",
 	} {
 		ops, err := trace.Read("f", strings.NewReader(`{"op":"spec","spec":"random"}`+"\n"+text))
 		require.NoError(t, err)
