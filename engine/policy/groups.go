@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -16,7 +15,7 @@ type groups struct {
 	byLocality bool
 	sorted     bool // order is of this set
 
-	order []uint32 // every slot by priority, locality, slot
+	order []uint64 // every slot, sorted: priority, locality, slot
 	parts []part
 	all   []group // priorities with members, the preferred first
 	cuts  shares
@@ -44,6 +43,9 @@ type part struct {
 	slots    []uint32 // the eligible ones
 	alias             // over slots; its total is their weight
 }
+
+// slotBits of a word of the order are the slot.
+const slotBits = 24
 
 // GroupConfig is what [Priority] and [Locality] share. Ratios are in parts per 10,000.
 type GroupConfig struct {
@@ -84,8 +86,12 @@ func (c *GroupConfig) line(policy string) *line {
 	return l
 }
 
-// admit refuses weights whose sum, times factor or times their number, needs more than a word.
+// admit refuses weights whose sum, times factor or times their number, needs more than a word,
+// and more candidates than the order has bits for.
 func admit(cs []engine.Candidate, factor uint64) error {
+	if len(cs) > 1<<slotBits {
+		return &engine.DetailError{Err: engine.ErrCapacity, Detail: plural(len(cs), "candidate") + ", at most " + itoa(1<<slotBits)}
+	}
 	total, over := uint64(0), uint64(0)
 	for i := range cs {
 		var carry uint64
@@ -110,10 +116,8 @@ func (g *groups) changed(s *engine.Set) {
 	g.work = slices.Grow(g.work[:0], n)[:n]
 	g.parts, g.all = g.parts[:0], g.all[:0]
 	for from := 0; from < len(g.order); {
-		slot := g.order[from]
 		to := from + 1
-		for to < len(g.order) && s.Priority(g.order[to]) == s.Priority(slot) &&
-			(!g.byLocality || s.Locality(g.order[to]) == s.Locality(slot)) {
+		for to < len(g.order) && g.order[to]>>slotBits == g.order[from]>>slotBits {
 			to++
 		}
 		g.add(s, g.order[from:to])
@@ -129,24 +133,21 @@ func (g *groups) sort(s *engine.Set) {
 	g.sorted = true
 	g.order = slices.Grow(g.order[:0], s.Len())[:s.Len()]
 	for i := range g.order {
-		g.order[i] = uint32(i)
+		slot := uint32(i)
+		g.order[i] = uint64(s.Priority(slot))<<56 | uint64(i)
+		if g.byLocality {
+			g.order[i] |= uint64(s.Locality(slot)) << slotBits
+		}
 	}
-	slices.SortFunc(g.order, func(a, b uint32) int {
-		if c := cmp.Compare(s.Priority(a), s.Priority(b)); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(s.Locality(a), s.Locality(b)); g.byLocality && c != 0 {
-			return c
-		}
-		return cmp.Compare(a, b)
-	})
+	slices.Sort(g.order)
 }
 
-// add makes a part of slots of one priority, unless it has no members.
-func (g *groups) add(s *engine.Set, slots []uint32) {
-	p := part{locality: s.Locality(slots[0])}
+// add makes a part of a run of the order, unless it has no members.
+func (g *groups) add(s *engine.Set, run []uint64) {
+	p := part{locality: uint32(run[0] >> slotBits)}
 	first := len(g.slots)
-	for _, slot := range slots {
+	for _, at := range run {
+		slot := uint32(at & (1<<slotBits - 1))
 		if s.IsDraining(slot) {
 			continue
 		}
@@ -165,7 +166,7 @@ func (g *groups) add(s *engine.Set, slots []uint32) {
 		p.cut, p.other, p.work = g.cut[first:first:last], g.other[first:first:last], g.work[:0]
 		p.build(g.weights[first:last])
 	}
-	priority := s.Priority(slots[0])
+	priority := uint8(run[0] >> 56)
 	if k := len(g.all); k == 0 || g.all[k-1].priority != priority {
 		g.all = append(g.all, group{priority: priority, from: len(g.parts)})
 	}
@@ -240,7 +241,8 @@ func (p *part) drawOpen(s *engine.Set) uint32 {
 		}
 	}
 	ticket := s.Draw64(total)
-	for _, slot := range p.slots {
+	for i := 0; ; i++ {
+		slot := p.slots[i]
 		if !s.IsOpen(slot) {
 			continue
 		}
@@ -250,5 +252,4 @@ func (p *part) drawOpen(s *engine.Set) uint32 {
 		}
 		ticket -= w
 	}
-	return p.slots[0]
 }

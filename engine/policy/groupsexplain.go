@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/probe"
@@ -32,24 +33,24 @@ func (g *groups) explain(x *engine.Explanation) {
 	}
 }
 
-// because tells the group of the decision in Out.
+// decided is the place of the group of the decision in Out.
+func (g *groups) decided(s *engine.Set) int {
+	return slices.IndexFunc(g.all, func(at group) bool { return at.priority == s.Priority(s.Out.Index) })
+}
+
+// because tells that group, and why it is not the first.
 func (g *groups) because(s *engine.Set) string {
-	for i := range g.all {
-		at := &g.all[i]
-		if at.priority != s.Priority(s.Out.Index) {
-			continue
-		}
-		switch {
-		case at.panics:
-			return at.name() + ", which is in panic"
-		case i > 0 && g.all[0].size > 0 && !g.isOpen(s, &g.all[0]):
-			return at.name() + ", because this query has been all over " + g.all[0].name()
-		case i > 0:
-			return at.name() + ", because " + g.all[0].name() + " has not enough available"
-		}
-		return at.name()
+	i := g.decided(s)
+	name := g.all[i].name()
+	switch {
+	case g.all[i].panics:
+		return name + ", which is in panic"
+	case i == 0:
+		return name
+	case g.all[0].size > 0 && !g.isOpen(s, &g.all[0]):
+		return name + ", because this query has been all over " + g.all[0].name()
 	}
-	return ""
+	return name + ", because " + g.all[0].name() + " has not enough available"
 }
 
 func (at *group) name() string { return "priority " + itoa(int(at.priority)) }

@@ -192,15 +192,13 @@ func (p *Locality) decideWithCare(drawn int) error {
 // another draws, by capacity, among the localities that this query has not been all over.
 func (p *Locality) another(at *group) int {
 	s, total := p.Set, uint64(0)
-	last := at.from
 	for i := at.from; i < at.to; i++ {
 		if p.g.parts[i].isOpen(s) {
 			total += p.room[i]
-			last = i
 		}
 	}
 	ticket := s.Draw64(total)
-	for i := at.from; i < last; i++ {
+	for i := at.from; ; i++ {
 		if !p.g.parts[i].isOpen(s) {
 			continue
 		}
@@ -209,7 +207,6 @@ func (p *Locality) another(at *group) int {
 		}
 		ticket -= p.room[i]
 	}
-	return last
 }
 
 // Explain shows what each priority can take and is given, and of the one decided for, each
@@ -223,21 +220,17 @@ func (p *Locality) Explain(now engine.Instant, key engine.Key, x *engine.Explana
 	}
 	slot := s.Out.Index
 	x.Because = "was drawn by weight in " + p.name(s.Locality(slot)) + " of " + p.g.because(s)
-	for g := range p.g.all {
-		at, r := &p.g.all[g], &p.routes[g]
-		if at.priority != s.Priority(slot) {
-			continue
-		}
-		switch {
-		case r.home < 0 || s.Locality(slot) == p.home:
-		case len(p.g.parts[r.home].slots) > 0 && !p.g.parts[r.home].isOpen(s):
-			x.Because += "; this query has been all over " + p.name(p.home)
-		default:
-			x.Because += "; " + p.name(p.home) + " keeps " + ratio(r.keep, r.of) + " of its callers' queries"
-		}
-		for i := at.from; i < at.to; i++ {
-			x.Notes = append(x.Notes, p.note(at, r, i))
-		}
+	g := p.g.decided(s)
+	at, r := &p.g.all[g], &p.routes[g]
+	switch {
+	case r.home < 0 || s.Locality(slot) == p.home:
+	case len(p.g.parts[r.home].slots) > 0 && !p.g.parts[r.home].isOpen(s):
+		x.Because += "; this query has been all over " + p.name(p.home)
+	default:
+		x.Because += "; " + p.name(p.home) + " keeps " + ratio(r.keep, r.of) + " of its callers' queries"
+	}
+	for i := at.from; i < at.to; i++ {
+		x.Notes = append(x.Notes, p.note(at, r, i))
 	}
 }
 

@@ -135,6 +135,11 @@ func TestFailClosedRefusesTheShareOfAPriorityInPanic(t *testing.T) {
 	assert.Equal(t, uint32(n-refused), e.InFlight(cs[2].ID), "a refused query is not in flight")
 	x := e.Explain(&engine.Query{})
 	assert.Equal(t, "priority 0: weight 1 of 10 available (0.1, effective 0.14), takes 0.1667, in panic: refuses", x.Notes[0])
+	e, _ = grouped(t, "locality seed=5 panic=fail_closed", row{0, 1, up, ""}, row{0, 9, down, ""})
+	x = e.Explain(&engine.Query{})
+	assert.Len(t, x.Notes, 1)
+	assert.ErrorIs(t, x.Err, engine.ErrRejected)
+	e, cs = grouped(t, "priority seed=5 panic=fail_closed", row{0, 1, up, ""}, row{0, 9, down, ""}, row{1, 5, up, ""}, row{1, 5, down, ""})
 	for _, id := range []engine.ID{cs[1].ID, cs[3].ID} {
 		require.NoError(t, e.SetStatus(0, id, up))
 	}
@@ -184,6 +189,20 @@ func TestARetryStaysInItsPriorityWhileThatHasAnother(t *testing.T) {
 		drawn(t, e, []engine.ID{cs[0].ID, cs[1].ID, cs[3].ID}, 0, 0, 0, 0, 1)
 		e, cs = grouped(t, name+" seed=6", row{0, 1e6, up, ""}, row{0, 1, up, ""}, row{0, 3, up, ""})
 		drawn(t, e, []engine.ID{cs[0].ID}, 0, 0.25, 0.75)
+	}
+}
+
+func TestAPriorityLargerThanARetrysListIsNeverAllTried(t *testing.T) {
+	for _, name := range []string{"priority", "locality"} {
+		rows := make([]row, 34, 35)
+		e, cs := grouped(t, name+" seed=6", append(rows, row{priority: 1})...)
+		var tried []engine.ID
+		for i := range engine.MaxTried {
+			tried = append(tried, cs[i].ID)
+		}
+		want := make([]float64, 35)
+		want[32], want[33] = 0.5, 0.5
+		drawn(t, e, tried, want...)
 	}
 }
 

@@ -101,16 +101,14 @@ func gcd(a, b uint64) uint64 {
 
 // draw returns a group.
 func (h *shares) draw(s *engine.Set) int {
-	u := s.Draw64(cells)
-	for i, cut := range h.cut {
-		if u < cut {
-			return i
-		}
-		if u == cut {
-			return h.settle(s, i)
-		}
+	u, i := s.Draw64(cells), 0
+	for u > h.cut[i] { // the last one is beyond all
+		i++
 	}
-	return 0
+	if u == h.cut[i] {
+		return h.settle(s, i)
+	}
+	return i
 }
 
 // settle draws the rest of a ticket whose first places are those of group i's cut.
