@@ -87,23 +87,9 @@ func TestALocalityThatIsAllTriedGivesItsShareToTheOthers(t *testing.T) {
 	}
 }
 
-// renamed has the localities of a walk's fleets by name, so that some are the caller's own.
-type renamed struct{ *engine.Engine }
-
-func (r renamed) SetCandidates(now engine.Instant, cs []engine.Candidate) error {
-	named := append([]engine.Candidate{}, cs...)
-	for i := range named {
-		named[i].Locality = engine.LocalityOf([]string{"", "a", "b"}[named[i].Locality])
-	}
-	return r.Engine.SetCandidates(now, named)
-}
-
 func TestLocalityWithAZoneKeepsTheLaws(t *testing.T) {
-	for _, spec := range []string{"locality seed=7 zone=a", "locality seed=7 zone=b callers=b:5,a:1 panic_threshold=0"} {
-		enginetest.TestPolicy(t, func() (engine.Machine, func(), error) {
-			p, err := policy.Parse(spec)
-			return renamed{engine.New(p, engine.Config{})}, func() {}, err
-		})
+	for _, spec := range []string{"locality seed=7 zone=zone-a", "locality seed=7 zone=zone-b callers=zone-b:5,zone-a:1 panic_threshold=0"} {
+		enginetest.TestPolicy(t, enginetest.Native(policy.Parse, spec))
 	}
 }
 
