@@ -108,7 +108,7 @@ var groupLaws = map[string]func(rule ruler, c GroupConfig, cs []engine.Candidate
 }
 
 func holdsOften(law string, rule ruler) error {
-	for seed := range uint64(2500) {
+	for seed := range uint64(1000) {
 		c, cs := drawnFleet(rand.New(rand.NewPCG(seed, 1)))
 		if err := groupLaws[law](rule, c, cs); err != nil {
 			return fmt.Errorf("fleet %d: %w", seed, err)
