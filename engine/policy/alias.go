@@ -24,9 +24,6 @@ type aliasColumn struct {
 
 // build takes the weights, of which at least one is not zero if there is to be a draw. Their
 // sum times their number must stay below 1<<64.
-func (a *alias) build(weights []uint32) {
-// build takes the weights, of which at least one is not zero. Their sum times their number must
-// stay below 1<<64.
 func (a *alias) build(weights []uint32) { fillAlias(a, weights) }
 
 func fillAlias[W uint32 | uint64](a *alias, weights []W) {
