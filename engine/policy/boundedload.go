@@ -124,7 +124,7 @@ func (p *BoundedLoad) Decide(_ engine.Instant, key engine.Key) error {
 	if spilled {
 		regime = engine.RegimeSpill
 	}
-	ruled(p.Set, best.slot, regime)
+	directIn(p.Set, best.slot, regime)
 	return nil
 }
 

@@ -20,8 +20,8 @@ type groups struct {
 	all   []group // priorities with members, the preferred first
 	cuts  shares
 
-	slots, weights, other, work []uint32 // storage of the parts
-	cut                         []uint64
+	slots, weights, work []uint32 // storage of the parts
+	columns              []aliasColumn
 }
 
 // group is one priority that has members.
@@ -112,7 +112,7 @@ func (g *groups) changed(s *engine.Set) {
 	}
 	n := s.Eligible()
 	g.slots, g.weights = slices.Grow(g.slots[:0], n), slices.Grow(g.weights[:0], n)
-	g.cut, g.other = slices.Grow(g.cut[:0], n)[:n], slices.Grow(g.other[:0], n)[:n]
+	g.columns = slices.Grow(g.columns[:0], n)[:n]
 	g.work = slices.Grow(g.work[:0], n)[:n]
 	g.parts, g.all = g.parts[:0], g.all[:0]
 	for from := 0; from < len(g.order); {
@@ -163,7 +163,7 @@ func (g *groups) add(s *engine.Set, run []uint64) {
 	last := len(g.slots)
 	p.slots = g.slots[first:last]
 	if last > first {
-		p.cut, p.other, p.work = g.cut[first:first:last], g.other[first:first:last], g.work[:0]
+		p.columns, p.work = g.columns[first:first:last], g.work[:0]
 		p.build(g.weights[first:last])
 	}
 	priority := uint8(run[0] >> 56)

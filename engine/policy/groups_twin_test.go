@@ -133,11 +133,11 @@ func twin(fault string) ruler {
 
 // area is the exact share of each position of an alias table.
 func area(a *alias) (out []*big.Rat) {
-	all := make([]uint64, len(a.cut))
-	for i, cut := range a.cut {
-		cut = min(cut, a.total)
+	all := make([]uint64, len(a.columns))
+	for i, c := range a.columns {
+		cut := min(c.cut, a.total)
 		all[i] += cut
-		all[a.other[i]] += a.total - cut
+		all[c.other] += a.total - cut
 	}
 	for _, n := range all {
 		share := rat(n, a.total)

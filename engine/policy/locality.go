@@ -27,11 +27,11 @@ type Locality struct {
 	text    string    // callers in the spec
 	routes  []route
 
-	load, full   uint64   // overprovisioning, in lowest terms
-	people       uint64   // callers listed
-	room, weight []uint64 // of each part: capacity in units of full, and weight in its route
-	cut          []uint64 // storage of the routes
-	other, work  []uint32
+	load, full   uint64        // overprovisioning, in lowest terms
+	people       uint64        // callers listed
+	room, weight []uint64      // of each part: capacity in units of full, and weight in its route
+	columns      []aliasColumn // storage of the routes
+	work         []uint32
 }
 
 // route is how one priority's queries divide among its localities.
@@ -88,7 +88,7 @@ func (p *Locality) Changed() {
 	p.g.changed(p.Set)
 	n := len(p.g.parts)
 	p.room, p.weight = slices.Grow(p.room[:0], n)[:n], slices.Grow(p.weight[:0], n)[:n]
-	p.cut, p.other = slices.Grow(p.cut[:0], n)[:n], slices.Grow(p.other[:0], n)[:n]
+	p.columns = slices.Grow(p.columns[:0], n)[:n]
 	p.work = slices.Grow(p.work[:0], n)[:n]
 	for i := range p.room {
 		t := &p.g.parts[i]
@@ -135,7 +135,7 @@ func (p *Locality) route(at *group) route {
 			weight[i] = has - min(own, has)
 		}
 	}
-	r.cut, r.other, r.work = p.cut[at.from:at.from:at.to], p.other[at.from:at.from:at.to], p.work[:0]
+	r.columns, r.work = p.columns[at.from:at.from:at.to], p.work[:0]
 	fillAlias(&r.alias, weight)
 	return r
 }
@@ -166,8 +166,7 @@ func (p *Locality) Decide(_ engine.Instant, _ engine.Key) error {
 	}
 	i, regime := p.routes[drawn].draw(s, at)
 	t := &p.g.parts[i]
-	direct(s, t.slots[t.draw(s)])
-	s.Out.Regime = regime
+	directIn(s, t.slots[t.draw(s)], regime)
 	return nil
 }
 
@@ -184,8 +183,7 @@ func (p *Locality) decideWithCare(drawn int) error {
 			regime = at.regime
 		}
 	}
-	direct(s, p.g.parts[i].drawOpen(s))
-	s.Out.Regime = regime
+	directIn(s, p.g.parts[i].drawOpen(s), regime)
 	return nil
 }
 

@@ -143,7 +143,7 @@ func TestTheLocalityLawsNoticePlantedFaults(t *testing.T) {
 		assert.Error(t, holdsInZones(law, zoneTwin(fault)), fault)
 		assert.Error(t, holdsInZones("the shares are those of the definition", zoneTwin(fault)), fault)
 	}
-	rising := func(c LocalityConfig, cs []engine.Candidate) spread {
+	rising := func(c LocalityConfig, cs []engine.Candidate) spreading {
 		o := zoneTwin("")(c, cs)
 		for _, within := range o.within {
 			for l := range within {

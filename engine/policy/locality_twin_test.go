@@ -8,14 +8,14 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 )
 
-// spread is what a rule makes of a fleet for the callers of one zone: the exact share of each
+// spreading is what a rule makes of a fleet for the callers of one zone: the exact share of each
 // candidate by position, and, inside each priority, of each locality.
-type spread struct {
+type spreading struct {
 	outcome
 	within map[uint8]map[uint32]*big.Rat
 }
 
-type zoner func(c LocalityConfig, cs []engine.Candidate) spread
+type zoner func(c LocalityConfig, cs []engine.Candidate) spreading
 
 // rooms are capacities by locality in one priority, by the definition, with the localities in
 // ascending order.
@@ -110,8 +110,8 @@ func divided(c LocalityConfig, room map[uint32]*big.Rat, total *big.Rat, panics 
 
 // zoneTwin is the rule by definition, with an optional fault.
 func zoneTwin(fault string) zoner {
-	return func(c LocalityConfig, cs []engine.Candidate) spread {
-		o := spread{outcome: twin("")(c.GroupConfig, cs), within: map[uint8]map[uint32]*big.Rat{}}
+	return func(c LocalityConfig, cs []engine.Candidate) spreading {
+		o := spreading{outcome: twin("")(c.GroupConfig, cs), within: map[uint8]map[uint32]*big.Rat{}}
 		eligible := map[[2]uint32]uint64{}
 		for _, x := range cs {
 			if x.Status.Eligible() {
@@ -135,8 +135,8 @@ func zoneTwin(fault string) zoner {
 }
 
 // zoneTables is what the policy's tables say of the fleet of a machine.
-func zoneTables(p *Locality, n int) spread {
-	o := spread{outcome: tables(&p.g, n), within: map[uint8]map[uint32]*big.Rat{}}
+func zoneTables(p *Locality, n int) spreading {
+	o := spreading{outcome: tables(&p.g, n), within: map[uint8]map[uint32]*big.Rat{}}
 	for g := range p.g.all {
 		at, r := &p.g.all[g], &p.routes[g]
 		if at.eligible == 0 {
@@ -172,7 +172,7 @@ func zoneTables(p *Locality, n int) spread {
 	return o
 }
 
-func zoned(c LocalityConfig, cs []engine.Candidate) spread {
+func zoned(c LocalityConfig, cs []engine.Candidate) spreading {
 	p, err := NewLocality(c)
 	if err != nil {
 		panic(err)

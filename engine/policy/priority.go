@@ -52,8 +52,7 @@ func (p *Priority) Decide(_ engine.Instant, _ engine.Key) error {
 		return p.decideWithCare(drawn)
 	}
 	t := &p.g.parts[at.from]
-	direct(s, t.slots[t.draw(s)])
-	s.Out.Regime = at.regime
+	directIn(s, t.slots[t.draw(s)], at.regime)
 	return nil
 }
 
@@ -62,8 +61,7 @@ func (p *Priority) decideWithCare(drawn int) error {
 	if at.refusal != nil {
 		return at.refusal
 	}
-	direct(p.Set, p.g.parts[at.from].drawOpen(p.Set))
-	p.Set.Out.Regime = at.regime
+	directIn(p.Set, p.g.parts[at.from].drawOpen(p.Set), at.regime)
 	return nil
 }
 
