@@ -32,6 +32,7 @@ type Locality struct {
 	room, weight []uint64      // of each part: capacity in units of full, and weight in its route
 	columns      []aliasColumn // storage of the routes
 	work         []uint32
+	names        []uint64 // scratch of Admit
 }
 
 // route is how one priority's queries divide among its localities.
@@ -64,12 +65,12 @@ func (p *Locality) Spec() string {
 // Admit refuses weights that are too large together, given the number of localities:
 // [engine.ErrOverflow].
 func (p *Locality) Admit(cs []engine.Candidate) error {
-	names := make([]uint64, len(cs))
+	p.names = p.names[:0]
 	for i := range cs {
-		names[i] = uint64(cs[i].Priority)<<32 | uint64(cs[i].Locality)
+		p.names = append(p.names, uint64(cs[i].Priority)<<32|uint64(cs[i].Locality))
 	}
-	slices.Sort(names)
-	k := uint64(len(slices.Compact(names)))
+	slices.Sort(p.names)
+	k := uint64(len(slices.Compact(p.names)))
 	if p.zone == "" {
 		return admit(cs, max(probe.Unit, p.full*k))
 	}
