@@ -234,3 +234,34 @@ func TestASmoothRotationSaysWhoIsAhead(t *testing.T) {
 	}
 	assert.Equal(t, map[engine.ID]uint64{cs[0].ID: 0, cs[1].ID: 0, cs[2].ID: 2}, loads)
 }
+
+// A retry may avoid whom it likes. One that always avoids the replicas ahead, or all but a few
+// in turn, must not lead to credits that a restore then refuses.
+func TestNoPatternOfRetriesLeadsOutOfReach(t *testing.T) {
+	for _, n := range []int{3, 12, 33} {
+		p, err := policy.NewSmoothWeightedRoundRobin(uint64(n), "random")
+		require.NoError(t, err)
+		e := engine.New(p, engine.Config{})
+		cs := make([]engine.Candidate, n)
+		for i := range cs {
+			cs[i] = engine.Candidate{ID: engine.ID(i), Weight: engine.Weight(1 + i*i*i)}
+		}
+		require.NoError(t, e.SetCandidates(0, cs))
+		var recent []engine.ID
+		for i := range 30000 {
+			var d engine.Decision
+			require.NoError(t, e.Decide(&engine.Query{Tried: recent}, &d))
+			switch recent = append(recent, d.ID); {
+			case i/500%2 == 0 && len(recent) > 2: // those that just won
+				recent = recent[1:]
+			case len(recent) == n:
+				recent = recent[:i%2]
+			}
+			if i%100 == 0 {
+				block, err := e.Snapshot(nil)
+				require.NoError(t, err)
+				require.NoError(t, e.Restore(block), "decision %d", i)
+			}
+		}
+	}
+}
