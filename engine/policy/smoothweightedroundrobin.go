@@ -230,9 +230,19 @@ func (p *SmoothWeightedRoundRobin) Decide(_ engine.Instant, _ engine.Key) error 
 		}
 		best, most = i, credit
 	}
-	slot := p.first(best).slot
-	p.charge(best, 0, p.total)
-	direct(s, slot)
+	c := &p.class[best]
+	ring := p.ring[c.from : c.from+c.size]
+	t := &ring[c.head]
+	direct(s, t.slot)
+	paid := turn{t.base - int64(p.total), t.slot, t.weight}
+	if !ring[c.at(c.size-1)].before(paid) {
+		p.charge(best, 0, p.total)
+		return nil
+	}
+	*t = paid // the first becomes the last: the ring turns and nothing moves
+	s.Words(paid.slot)[smoothBase] = uint64(paid.base)
+	c.head = c.at(1)
+	p.lead[best] = ring[c.head].base
 	return nil
 }
 
@@ -243,7 +253,7 @@ func (p *SmoothWeightedRoundRobin) first(i int) turn {
 }
 
 // charge takes an amount from the k-th of a class, which then falls back in the order of its
-// class. The first one, charged a round, becomes the last: the ring turns and nothing moves.
+// class.
 func (p *SmoothWeightedRoundRobin) charge(i int, k uint32, amount uint64) {
 	c := &p.class[i]
 	ring := p.ring[c.from : c.from+c.size]
@@ -251,20 +261,15 @@ func (p *SmoothWeightedRoundRobin) charge(i int, k uint32, amount uint64) {
 	t := ring[at]
 	t.base -= int64(amount)
 	p.Set.Words(t.slot)[smoothBase] = uint64(t.base)
-	if k == 0 && (c.size == 1 || ring[c.at(c.size-1)].before(t)) {
-		ring[at] = t
-		c.head = c.at(1)
-	} else {
-		for k++; k < c.size; k++ {
-			next := c.at(k)
-			if t.before(ring[next]) {
-				break
-			}
-			ring[at] = ring[next]
-			at = next
+	for k++; k < c.size; k++ {
+		next := c.at(k)
+		if t.before(ring[next]) {
+			break
 		}
-		ring[at] = t
+		ring[at] = ring[next]
+		at = next
 	}
+	ring[at] = t
 	p.lead[i] = ring[c.head].base
 }
 
