@@ -316,8 +316,6 @@ func (p *SmoothWeightedRoundRobin) decideOpen() uint32 {
 	return slot
 }
 
-const absent = ^uint32(0)
-
 // nth is the k-th of a class.
 func (p *SmoothWeightedRoundRobin) nth(i int, k uint32) turn {
 	c := &p.class[i]

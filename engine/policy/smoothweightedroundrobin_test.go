@@ -30,7 +30,7 @@ func TestSmoothRotationKeepsPublishedOrders(t *testing.T) {
 	assert.Equal(t, []int{0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0}, indices(t, abc, 14), "a a b a c a a, twice")
 	equal, _ := fleetOf(t, spec, 0, 1, 1)
 	assert.Equal(t, []int{0, 1, 2, 0, 1, 2}, indices(t, equal, 6), "equal weights are a plain rotation")
-	eight, _ := weighted(t, spec, 8)
+	eight, _ := oneToFour(t, spec, 8)
 	assert.Equal(t, []int{3, 7, 2, 6, 1, 5, 3, 7, 0, 2, 6, 4, 3, 7, 1, 5, 2, 6, 3, 7, 3, 7, 2, 6}, indices(t, eight, 24), "weights 1 to 4, twice")
 }
 
@@ -139,7 +139,7 @@ func TestADrainedReplicaKeepsItsCreditAndOneThatLeftDoesNot(t *testing.T) {
 // would buy hundreds of turns in a row.
 func TestAShrunkenFleetGivesNobodyARunOfTurns(t *testing.T) {
 	for seed := range 20 {
-		e, cs := weighted(t, fmt.Sprint("smooth_weighted_round_robin seed=", seed), 2000)
+		e, cs := oneToFour(t, fmt.Sprint("smooth_weighted_round_robin seed=", seed), 2000)
 		indices(t, e, 777)
 		few := []engine.Candidate{cs[0], cs[4], cs[8], cs[12]} // weight 1 each
 		require.NoError(t, e.SetCandidates(0, few))
@@ -165,7 +165,7 @@ func TestARetryNeitherPaysNorOwesTheAvoided(t *testing.T) {
 // D5: no allocation per decision, whatever the identities and the size.
 func TestASmoothRotationAllocatesNothing(t *testing.T) {
 	for _, n := range []int{8, 64, 512} {
-		e, cs := weighted(t, "smooth_weighted_round_robin seed=7", n)
+		e, cs := oneToFour(t, "smooth_weighted_round_robin seed=7", n)
 		var d engine.Decision
 		q, retry := engine.Query{}, engine.Query{Tried: []engine.ID{cs[1].ID, cs[n/2].ID}}
 		assert.Zero(t, testing.AllocsPerRun(2000, func() {

@@ -8,8 +8,8 @@ import (
 	"github.com/headroom-lb/headroom/engine/policy"
 )
 
-// weighted is a fleet whose weights go round 1 to 4.
-func weighted(tb testing.TB, spec string, n int) (*engine.Engine, []engine.Candidate) {
+// oneToFour is a fleet whose weights go round 1 to 4.
+func oneToFour(tb testing.TB, spec string, n int) (*engine.Engine, []engine.Candidate) {
 	p, err := policy.Parse(spec)
 	if err != nil {
 		tb.Fatal(err)
@@ -45,7 +45,7 @@ func BenchmarkWeighted(b *testing.B) {
 		for _, n := range []int{8, 64, 512, 10000} {
 			run := func(what string, before func(e *engine.Engine, cs []engine.Candidate, q *engine.Query)) {
 				b.Run(name+"/"+strconv.Itoa(n)+"/"+what, func(b *testing.B) {
-					e, cs := weighted(b, spec, n)
+					e, cs := oneToFour(b, spec, n)
 					var d engine.Decision
 					q := engine.Query{}
 					for b.Loop() {
@@ -56,7 +56,7 @@ func BenchmarkWeighted(b *testing.B) {
 				})
 			}
 			b.Run(name+"/"+strconv.Itoa(n)+"/decide", func(b *testing.B) {
-				e, _ := weighted(b, spec, n)
+				e, _ := oneToFour(b, spec, n)
 				var d engine.Decision
 				q := engine.Query{}
 				for range b.N {
@@ -65,7 +65,7 @@ func BenchmarkWeighted(b *testing.B) {
 				}
 			})
 			b.Run(name+"/"+strconv.Itoa(n)+"/distinct", func(b *testing.B) {
-				e, cs := weighted(b, spec, n)
+				e, cs := oneToFour(b, spec, n)
 				for i := range cs {
 					cs[i].Weight = engine.Weight(i + 1)
 				}

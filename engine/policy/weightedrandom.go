@@ -78,6 +78,9 @@ func (p *WeightedRandom) Decide(_ engine.Instant, _ engine.Key) error {
 // walked once, which is as exact; both give each open candidate its part of the open weight.
 const rejections = 8
 
+// absent is no slot.
+const absent = ^uint32(0)
+
 func (p *WeightedRandom) drawOpen() uint32 {
 	s := p.Set
 	eligible := s.EligibleSlots()
@@ -86,18 +89,19 @@ func (p *WeightedRandom) drawOpen() uint32 {
 			return slot
 		}
 	}
-	ticket := s.Draw64(p.openWeight())
+	ticket, drawn := s.Draw64(p.openWeight()), absent
 	for i, slot := range eligible {
 		if !s.IsOpen(slot) {
 			continue
 		}
+		drawn = slot
 		w := uint64(p.weights[i])
 		if ticket < w {
-			return slot
+			break
 		}
 		ticket -= w
 	}
-	return s.OpenAt(0)
+	return drawn
 }
 
 func (p *WeightedRandom) openWeight() (total uint64) {

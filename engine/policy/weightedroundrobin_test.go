@@ -14,7 +14,7 @@ import (
 	"github.com/headroom-lb/headroom/engine/policy"
 )
 
-const second = engine.Instant(engine.Second)
+const aSecond = engine.Instant(engine.Second)
 
 // reported is a fleet of n replicas named a, b, c, and a way to have one report.
 func reported(tb testing.TB, spec string, n int) (*engine.Engine, func(now engine.Instant, i int, l engine.LoadReport)) {
@@ -115,26 +115,26 @@ func TestWeightsWaitForTheBlackoutAndTheUpdate(t *testing.T) {
 		report(now, 1, engine.LoadReport{Utilization: 5000, QPS: b})
 	}
 	even(0)
-	say(second, 300, 100)
-	even(11*second - 1) // ten seconds less a nanosecond of reports
-	even(12*second - 2) // the weights of a moment ago are in force for a second
-	uneven(12*second-1, 300, 100)
-	say(12*second, 100, 300)
-	uneven(13*second-2, 300, 100)
-	uneven(13*second-1, 100, 300)
+	say(aSecond, 300, 100)
+	even(11*aSecond - 1) // ten seconds less a nanosecond of reports
+	even(12*aSecond - 2) // the weights of a moment ago are in force for a second
+	uneven(12*aSecond-1, 300, 100)
+	say(12*aSecond, 100, 300)
+	uneven(13*aSecond-2, 300, 100)
+	uneven(13*aSecond-1, 100, 300)
 
-	uneven(192*second-1, 100, 300) // the last report is three minutes less a nanosecond old
-	even(193 * second)
-	say(194*second, 300, 100)
-	even(195 * second) // after a gap there is a blackout again
-	uneven(204*second, 300, 100)
-	require.NoError(t, e.SetStatus(204*second, engine.IDOf("a"), engine.StatusUnavailable))
-	report(204*second, 0, engine.LoadReport{Utilization: 5000, QPS: 300}) // not eligible: not kept
-	require.NoError(t, e.SetStatus(204*second, engine.IDOf("a"), engine.StatusReady))
-	even(205 * second) // and after an absence
-	say(206*second, 300, 100)
-	even(215 * second)
-	uneven(216*second, 300, 100)
+	uneven(192*aSecond-1, 100, 300) // the last report is three minutes less a nanosecond old
+	even(193 * aSecond)
+	say(194*aSecond, 300, 100)
+	even(195 * aSecond) // after a gap there is a blackout again
+	uneven(204*aSecond, 300, 100)
+	require.NoError(t, e.SetStatus(204*aSecond, engine.IDOf("a"), engine.StatusUnavailable))
+	report(204*aSecond, 0, engine.LoadReport{Utilization: 5000, QPS: 300}) // not eligible: not kept
+	require.NoError(t, e.SetStatus(204*aSecond, engine.IDOf("a"), engine.StatusReady))
+	even(205 * aSecond) // and after an absence
+	say(206*aSecond, 300, 100)
+	even(215 * aSecond)
+	uneven(216*aSecond, 300, 100)
 }
 
 func TestAChangeOfTheFleetPutsWeightsInForceAtOnce(t *testing.T) {
@@ -228,13 +228,13 @@ func TestARetryGoesOnInTheRotationWithoutTheAvoided(t *testing.T) {
 
 // D1 and D5: statuses and reports change between any two calls, and nothing is allocated.
 func TestAReportedRotationIsSafeAndAllocatesNothing(t *testing.T) {
-	e, cs := weighted(t, "weighted_round_robin seed=7 blackout_period=0", 64)
+	e, cs := oneToFour(t, "weighted_round_robin seed=7 blackout_period=0", 64)
 	var d engine.Decision
 	i, now := 0, engine.Instant(0)
 	q, retry := engine.Query{}, engine.Query{Tried: []engine.ID{cs[1].ID, cs[32].ID}}
 	step := func() {
 		i++
-		now += second / 50
+		now += aSecond / 50
 		q.Now, retry.Now = now, now
 		_ = e.RecordLoad(now, cs[i*29%64].ID, engine.LoadReport{Utilization: uint32(i%9) * 1000, QPS: uint32(i * 7919 % 4000), EPS: uint32(i % 50)})
 		_ = e.Decide(&q, &d)
