@@ -125,6 +125,10 @@ func (p *BoundedLoad) Decide(_ engine.Instant, key engine.Key) error {
 		regime = engine.RegimeSpill
 	}
 	directIn(p.Set, best.slot, regime)
+	direct(p.Set, best.slot)
+	if spilled {
+		p.Set.Out.Regime = engine.RegimeSpill
+	}
 	return nil
 }
 
