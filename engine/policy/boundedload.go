@@ -11,10 +11,10 @@ import (
 
 // The factor of [BoundedLoad], in parts per 10,000.
 const (
-	one             = 10000
-	defaultFactor   = 15000
-	maxFactor       = 100 * one
-	maxTotalWeights = (1<<64 - 1) / one
+	wholeLoadFactor   = 10000
+	defaultLoadFactor = 15000
+	maxLoadFactor     = 100 * wholeLoadFactor
+	maxTotalWeights   = (1<<64 - 1) / wholeLoadFactor
 )
 
 // BoundedLoad is consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam 2018)
@@ -47,7 +47,7 @@ type measure struct {
 // [engine.ConfigError]. The seed is as that of [NewRendezvous].
 func NewBoundedLoad(seed, factor uint64) (*BoundedLoad, error) {
 	v := bounds{policy: "bounded_load"}
-	v.parts("factor", factor, one, maxFactor)
+	v.parts("factor", factor, wholeLoadFactor, maxLoadFactor)
 	if err := v.err(); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (p *BoundedLoad) Seed() uint64 { return p.seed }
 // Spec is the canonical line.
 func (p *BoundedLoad) Spec() string {
 	l := newLine("bounded_load").seed(p.seed)
-	l.parts("factor", p.factor, defaultFactor)
+	l.parts("factor", p.factor, defaultLoadFactor)
 	return l.String()
 }
 
@@ -126,6 +126,9 @@ func (p *BoundedLoad) Decide(_ engine.Instant, key engine.Key) error {
 	}
 	directIn(p.Set, best.slot, regime)
 	direct(p.Set, best.slot)
+	best, spilled := p.place(spreadKey(p.Set, key))
+	p.last = p.Set.EligibleSlots()[best.at]
+	direct(p.Set, p.last)
 	if spilled {
 		p.Set.Out.Regime = engine.RegimeSpill
 	}
@@ -135,12 +138,12 @@ func (p *BoundedLoad) Decide(_ engine.Instant, key engine.Key) error {
 // place returns the winner, and whether the best-ranked open candidate was full.
 func (p *BoundedLoad) place(key uint64) (best runner, spilled bool) {
 	best, full := p.first(key, &p.fleet)
-	if best == nobody() {
+	if best.at < 0 {
 		open := p.open()
 		best, _ = p.first(key, &open)
 		return best, true
 	}
-	return best, p.race.ahead(&full, &best)
+	return best, full.at >= 0 && full.low <= best.high && p.race.ahead(&full, &best)
 }
 
 // open measures the open candidates alone. Of those one always has room: were all full, they
@@ -155,29 +158,49 @@ func (p *BoundedLoad) open() (m measure) {
 	return m
 }
 
-// first finds the best-ranked open candidate with room, and the best-ranked full one that may
-// be ahead of it; either may be nobody.
+// podium is the outcome of a race so far: the best-ranked open candidate with room, and the
+// best-ranked full one that may be ahead of it. Either may be nobody.
+type podium struct{ best, full runner }
+
+// first finds both in one pass.
 func (p *BoundedLoad) first(key uint64, m *measure) (best, full runner) {
-	best, full = nobody(), nobody()
-	bar := openBar
+	o := podium{nobody(), nobody()}
+	bar := noTime
 	lanes := p.race.lanes
 	for i := range lanes {
 		l := &lanes[i]
-		if score := rank.Score(key, l.hash); l.bound(score) <= bar {
-			if p.hasRoom(p.Set.EligibleSlots()[i], m) {
-				bar = p.race.meet(i, score, &best, bar)
-			} else {
-				p.race.meet(i, score, &full, bar)
-			}
+		if score := rank.Score(key, l.hash); l.low(score) <= bar {
+			bar = p.arrive(i, score, m, &o)
 		}
 	}
-	return best, full
+	return o.best, o.full
+}
+
+// arrive takes in the i-th eligible candidate and returns the bar: what has a higher low is
+// behind. It stands apart from the loop, which is longer in a guest with every word it keeps.
+//
+//go:noinline
+func (p *BoundedLoad) arrive(i int, score uint64, m *measure, o *podium) (bar uint64) {
+	s, l := p.Set, &p.race.lanes[i]
+	low := l.low(score)
+	if !p.hasRoom(s.EligibleSlots()[i], m) {
+		if low <= o.full.high {
+			p.race.meet(i, score, &o.full)
+		}
+		return o.best.high
+	}
+	if high := l.high(score); high <= o.best.low && !s.AnyTried() {
+		o.best = runner{score, low, high, i}
+		return high
+	}
+	p.race.meet(i, score, &o.best)
+	return o.best.high
 }
 
 // hasRoom compares without dividing: load < ceil(x) is load < x for a whole load. Nothing
 // overflows: a load has 32 bits, a weight 32, the factor 20, their sums less than 64.
 func (p *BoundedLoad) hasRoom(slot uint32, m *measure) bool {
-	loadHigh, loadLow := bits.Mul64(uint64(p.Set.InFlight(slot)), one*m.weights)
+	loadHigh, loadLow := bits.Mul64(uint64(p.Set.InFlight(slot)), wholeLoadFactor*m.weights)
 	capHigh, capLow := bits.Mul64(m.inFlight+1, p.factor*uint64(p.Set.Weight(slot)))
 	return loadHigh < capHigh || loadHigh == capHigh && loadLow < capLow
 }
@@ -185,7 +208,7 @@ func (p *BoundedLoad) hasRoom(slot uint32, m *measure) bool {
 // capacity is how many queries a candidate may have in flight.
 func (p *BoundedLoad) capacity(slot uint32, m *measure) uint64 {
 	high, low := bits.Mul64(m.inFlight+1, p.factor*uint64(p.Set.Weight(slot)))
-	whole, rest := bits.Div64(high, low, one*m.weights)
+	whole, rest := bits.Div64(high, low, wholeLoadFactor*m.weights)
 	if rest > 0 {
 		whole++
 	}
@@ -195,17 +218,18 @@ func (p *BoundedLoad) capacity(slot uint32, m *measure) uint64 {
 // Explain shows every open candidate's time, which of them were full, whose the key is, and how
 // many full ones were passed.
 func (p *BoundedLoad) Explain(_ engine.Instant, key engine.Key, x *engine.Explanation) {
-	s, k := p.Set, spread(p.Set, key)
+	s, k := p.Set, spreadKey(p.Set, key)
 	p.settle(p.last)
 	best, spilled := p.place(k)
+	winner := s.EligibleSlots()[best.at]
 	m, owner, depth := &p.fleet, best, 0
 	x.Unit, x.TieBreak = unitRaceTime, "and its score is the highest"
 	for i, slot := range s.EligibleSlots() {
 		if !s.IsOpen(slot) {
 			continue
 		}
-		a := p.race.runner(slot, rank.Score(k, p.race.lanes[i].hash))
-		x.Weigh(s, slot, p.race.time(&a))
+		a := runner{score: rank.Score(k, p.race.lanes[i].hash), high: noTime, at: i}
+		x.Weigh(s, slot, p.race.time(slot, a.score))
 		if p.hasRoom(slot, m) {
 			continue
 		}
@@ -217,15 +241,16 @@ func (p *BoundedLoad) Explain(_ engine.Instant, key engine.Key, x *engine.Explan
 			owner = a
 		}
 	}
-	if !p.hasRoom(best.slot, m) {
+	if !p.hasRoom(winner, m) {
 		open := p.open()
 		m = &open
 		x.Notes = append(x.Notes, "every open candidate is full: capacities are over the open ones alone")
 	}
-	x.Because = "ranks first for " + keyText(key) + " of " + plural(len(x.Weighed), "open candidate") + " and has room: " + p.level(best.slot, m)
+	x.Because = "ranks first for " + keyText(key) + " of " + plural(len(x.Weighed), "open candidate") + " and has room: " + p.level(winner, m)
 	if spilled {
-		x.Because = "is the best-ranked for " + keyText(key) + " that has room: " + p.level(best.slot, m)
-		x.Notes = append(x.Notes, "the owner is at position "+itoa(int(owner.slot))+" and full: "+p.level(owner.slot, &p.fleet))
+		x.Because = "is the best-ranked for " + keyText(key) + " that has room: " + p.level(winner, m)
+		slot := s.EligibleSlots()[owner.at]
+		x.Notes = append(x.Notes, "the owner is at position "+itoa(int(slot))+" and full: "+p.level(slot, &p.fleet))
 	}
 	x.Notes = append(x.Notes, "spill depth "+itoa(depth), "capacities are "+decimal(p.factor)+" times the shares by weight of "+
 		strconv.FormatUint(m.inFlight, 10)+" in flight and this one")

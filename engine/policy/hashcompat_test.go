@@ -114,7 +114,7 @@ func TestWeightedRendezvousPicksAsTheSeedLibrary(t *testing.T) {
 }
 
 func TestBoundedLoadPicksAsTheSeedLibrary(t *testing.T) {
-	p, err := NewBoundedLoad(0, defaultFactor)
+	p, err := NewBoundedLoad(0, defaultLoadFactor)
 	require.NoError(t, err)
 	assert.Equal(t, "2 3 2 3 7 6 3 3 6 6 2 3 2 7 3 6 7 7 7 7 6 6 6 3",
 		libraryPicks(t, libraryFleet(t, p), func(i int, h uint64) { p.race.lanes[i].hash = h }))

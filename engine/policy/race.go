@@ -12,9 +12,9 @@ import (
 // race ranks the eligible candidates for a key: each runs for -ln(U)/weight, where U is its
 // rendezvous score as a fraction, and the least time leads.
 //
-// A time is at least (1-U)/weight, and near the head of the field hardly more. So one
-// multiplication tells that a candidate cannot lead any more, and the logarithm is worked out
-// only for the few that may.
+// With x = 1-U a time is between x/weight and (x+x²)/weight, and for what leads in a large
+// field the two hardly differ. So one multiplication tells that a candidate cannot lead any
+// more, and logarithms are worked out only where two candidates come close.
 type race struct {
 	set   *engine.Set
 	lanes []lane // of the eligible candidates, in their order
@@ -26,19 +26,19 @@ type lane struct {
 	pace uint64 // the least weight over this one's in parts of 1<<32, cut short
 }
 
-// runner is a candidate whose time is known.
+// runner is a candidate by its place among the eligible ones. It is small so that it stays in
+// registers.
 type runner struct {
-	log    uint64 // -ln(U) in parts of 1<<58
-	score  uint64
-	weight uint64
-	slot   uint32
+	score uint64
+	low   uint64 // its time is no less
+	high  uint64 // its time is less: a candidate whose low is above it is behind
+	at    int    // or -1: nobody
 }
 
-// nobody is slower than every candidate.
-func nobody() runner { return runner{log: 1<<64 - 1, weight: 1} }
+// noTime is above every low of a candidate.
+const noTime = uint64(1<<64 - 1)
 
-// openBar is the bar that every candidate passes.
-const openBar = uint64(1<<64 - 1)
+func nobody() runner { return runner{low: noTime, high: noTime, at: -1} }
 
 func (r *race) build(s *engine.Set) {
 	slots := s.EligibleSlots()
@@ -52,44 +52,71 @@ func (r *race) build(s *engine.Set) {
 	}
 }
 
-// bound is a time that a candidate with a score does not stay under, for comparison with a bar.
-func (l *lane) bound(score uint64) uint64 { return (^score >> 32) * l.pace }
+// low is a time that a candidate with a score does not stay below. It and high are times of
+// the least weight.
+func (l *lane) low(score uint64) uint64 { return (^score >> 32) * l.pace }
 
-// bar is a time that no candidate ahead of a runner in this lane is bound to exceed.
-func (l *lane) bar(log uint64) uint64 {
-	up := log>>26 + 1
-	if up >= 1<<32 {
-		return openBar
+// high is a time that it stays below, or noTime.
+func (l *lane) high(score uint64) uint64 {
+	x := ^score>>32 + 1
+	if x > 1<<31 { // there x+x² may fall short
+		return noTime
 	}
-	return up * (l.pace + 1)
+	return (x + x*x>>32 + 1) * (l.pace + 1)
 }
 
-func (r *race) runner(slot uint32, score uint64) runner {
-	return runner{log: fixed.NegLog(score), score: score, weight: uint64(r.set.Weight(slot)), slot: slot}
+// closer is high from the logarithm of the score.
+func (l *lane) closer(log uint64) uint64 {
+	x := log>>26 + 1
+	if x >= 1<<32 {
+		return noTime
+	}
+	return x * (l.pace + 1)
+}
+
+// meet lets the i-th eligible candidate, if it is open, meet the one that leads.
+//
+//go:noinline
+func (r *race) meet(i int, score uint64, best *runner) {
+	if !r.set.IsOpen(r.set.EligibleSlots()[i]) {
+		return
+	}
+	l := &r.lanes[i]
+	a := runner{score, l.low(score), l.high(score), i}
+	if a.high <= best.low || r.ahead(&a, best) {
+		*best = a
+	}
 }
 
 // ahead reports whether a leads b: by the times, compared exactly, then by the higher score,
 // then by the lower ID. As the logarithm never grows with the score, runners of one weight
-// are in the order of their scores.
+// are in the order of their scores. It brings their highs closer where it knows better.
 func (r *race) ahead(a, b *runner) bool {
-	aHigh, aLow := bits.Mul64(a.log, b.weight)
-	bHigh, bLow := bits.Mul64(b.log, a.weight)
-	switch {
-	case aHigh != bHigh:
-		return aHigh < bHigh
-	case aLow != bLow:
-		return aLow < bLow
-	case a.score != b.score:
+	aSlot, bSlot := r.set.EligibleSlots()[a.at], r.set.EligibleSlots()[b.at]
+	aWeight, bWeight := uint64(r.set.Weight(aSlot)), uint64(r.set.Weight(bSlot))
+	if aWeight != bWeight {
+		aLog, bLog := fixed.NegLog(a.score), fixed.NegLog(b.score)
+		a.high, b.high = min(a.high, r.lanes[a.at].closer(aLog)), min(b.high, r.lanes[b.at].closer(bLog))
+		aHigh, aLow := bits.Mul64(aLog, bWeight)
+		bHigh, bLow := bits.Mul64(bLog, aWeight)
+		if aHigh != bHigh {
+			return aHigh < bHigh
+		}
+		if aLow != bLow {
+			return aLow < bLow
+		}
+	}
+	if a.score != b.score {
 		return a.score > b.score
 	}
-	return r.set.ID(a.slot) < r.set.ID(b.slot)
+	return r.set.ID(aSlot) < r.set.ID(bSlot)
 }
 
 const unitRaceTime = "race time of the lightest weight, in parts of 2^58"
 
-// time is a runner's time for people, brought to the least weight.
-func (r *race) time(a *runner) uint64 {
-	high, low := bits.Mul64(a.log, r.least)
-	quotient, _ := bits.Div64(high, low, a.weight)
+// time is a candidate's time for people, brought to the least weight.
+func (r *race) time(slot uint32, score uint64) uint64 {
+	high, low := bits.Mul64(fixed.NegLog(score), r.least)
+	quotient, _ := bits.Div64(high, low, uint64(r.set.Weight(slot)))
 	return quotient
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -92,4 +93,50 @@ func TestTheRaceNoticesAFaultyTable(t *testing.T) {
 		}
 	}
 	require.NotZero(t, noticed)
+}
+
+// A bound that cut off a true time by one part would let the order of the set matter.
+func TestBoundsHoldTheTimeBetweenThem(t *testing.T) {
+	between := func(l *lane, score, weight, least uint64) bool {
+		scaled := func(x uint64, by ...uint64) *big.Int {
+			n := new(big.Int).SetUint64(x)
+			for _, y := range by {
+				n.Mul(n, new(big.Int).SetUint64(y))
+			}
+			return n
+		}
+		log := fixed.NegLog(score)
+		time := scaled(log, least, 1<<32)
+		holds := func(high uint64) bool { return high == noTime || time.Cmp(scaled(high, weight, 1<<26)) < 0 }
+		return scaled(l.low(score), weight, 1<<26).Cmp(time) <= 0 && holds(l.high(score)) && holds(l.closer(log))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyField(t)
+		least := uint64(slices.Min(f.weights))
+		for i, score := range f.scores {
+			weight := uint64(f.weights[i])
+			require.True(t, between(&lane{pace: least << 32 / weight}, score, weight, least), "%#x at %d of %d", score, weight, least)
+		}
+	})
+	require.False(t, between(&lane{pace: 1<<32/3 + 1<<18}, 0xffff<<48, 3, 1), "a low that is too high")
+	require.False(t, between(&lane{pace: 1<<32/3 - 1<<18}, 0xffff<<48, 3, 1), "a high that is too low")
+}
+
+func FuzzTheRaceFindsTheFirstOfTheField(f *testing.F) {
+	f.Add([]byte("\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\xfe\xff\xff\xff\xff\xff\xff\xff"))
+	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x80\x00\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00\x80"))
+	f.Add([]byte("\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var c field
+		for ; len(b) >= 12 && len(c.scores) < 12; b = b[12:] {
+			c.weights = append(c.weights, max(1, binary.LittleEndian.Uint32(b)))
+			c.scores = append(c.scores, binary.LittleEndian.Uint64(b[4:]))
+		}
+		if len(c.scores) == 0 {
+			return
+		}
+		order := c.order()
+		require.Equal(t, order[0], c.run(nil, func([]lane) {}))
+		require.Equal(t, order[len(order)-1], c.run(order[:len(order)-1], func([]lane) {}))
+	})
 }

@@ -46,13 +46,13 @@ func (p *Rendezvous) Changed() {
 
 // Decide takes the highest score in one pass.
 func (p *Rendezvous) Decide(_ engine.Instant, key engine.Key) error {
-	direct(p.Set, p.first(spread(p.Set, key)))
+	direct(p.Set, p.first(spreadKey(p.Set, key)))
 	return nil
 }
 
-// spread prepares a key for scores. A query without one gets a fresh draw, so that such
+// spreadKey prepares a key for scores. A query without one gets a fresh draw, so that such
 // queries spread over all replicas.
-func spread(s *engine.Set, key engine.Key) uint64 {
+func spreadKey(s *engine.Set, key engine.Key) uint64 {
 	if key == 0 {
 		return s.Draw64(1<<64 - 1)
 	}
@@ -62,18 +62,19 @@ func spread(s *engine.Set, key engine.Key) uint64 {
 // first is the open slot with the highest score. That a candidate is tried is looked up only
 // where it would lead, which is rare.
 func (p *Rendezvous) first(key uint64) uint32 {
-	s := p.Set
-	best, at := uint64(0), -1
+	best, at, tried := uint64(0), -1, p.Set.AnyTried()
 	for i, h := range p.hashes {
-		if score := rank.Score(key, h); score >= best && p.leads(i, at, score == best) {
-			best, at = score, i
+		score := rank.Score(key, h)
+		if score < best || (tried || score == best) && !p.leads(i, at, score == best) {
+			continue
 		}
+		best, at = score, i
 	}
-	return s.EligibleSlots()[at]
+	return p.Set.EligibleSlots()[at]
 }
 
-// leads settles whether the i-th eligible candidate takes the lead from the one at a
-// position, which may be -1, once its score is no lower.
+// leads settles whether the i-th eligible candidate, whose score is no lower, takes the lead from
+// the one at a position, which may be -1.
 //
 //go:noinline
 func (p *Rendezvous) leads(i, at int, equal bool) bool {
@@ -86,7 +87,7 @@ func (p *Rendezvous) leads(i, at int, equal bool) bool {
 
 // Explain shows every open candidate by how far its score is from the highest possible.
 func (p *Rendezvous) Explain(_ engine.Instant, key engine.Key, x *engine.Explanation) {
-	s, k := p.Set, spread(p.Set, key)
+	s, k := p.Set, spreadKey(p.Set, key)
 	x.Unit, x.TieBreak = "distance of the score from the highest possible", "and its ID is the lowest"
 	for i, slot := range s.EligibleSlots() {
 		if s.IsOpen(slot) {

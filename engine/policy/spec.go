@@ -13,7 +13,7 @@ var makers = []struct {
 	make func(*settings) (engine.Policy, error)
 }{
 	{"bounded_load", func(s *settings) (engine.Policy, error) {
-		return NewBoundedLoad(s.uint64("seed", 0), s.parts("factor", defaultFactor))
+		return NewBoundedLoad(s.uint64("seed", 0), s.parts("factor", defaultLoadFactor))
 	}},
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
 	{"locality", func(s *settings) (engine.Policy, error) { return NewLocality(s.locality()) }},

@@ -9,11 +9,11 @@ import (
 // its weight: its score U, a fraction, gives it the time -ln(U)/weight, and the least time
 // wins (Schindelhauer, Schomaker 2005). With equal weights it decides as [Rendezvous] does.
 //
-// Cost O(n), one mix and one multiplication for each candidate, and a logarithm for about as
-// many as the natural logarithm of their number. Equal times go to the higher score, then to
-// the lower ID. More weight takes keys from others and gives none away. A query without a key
-// is placed as if by a fresh one; tried replicas are passed over. It fails only as the engine
-// does, when no candidate is open.
+// Cost O(n), one mix and one multiplication for each candidate, and logarithms where two of
+// different weight come close. Equal times go to the higher score, then to the lower ID. More
+// weight takes keys from others and gives none away. A query without a key is placed as if by
+// a fresh one; tried replicas are passed over. It fails only as the engine does, when no
+// candidate is open.
 type WeightedRendezvous struct {
 	engine.Base
 	seed uint64
@@ -39,47 +39,38 @@ func (p *WeightedRendezvous) Changed() { p.race.build(p.Set) }
 
 // Decide takes the least time in one pass.
 func (p *WeightedRendezvous) Decide(_ engine.Instant, key engine.Key) error {
-	direct(p.Set, p.first(spread(p.Set, key)))
+	direct(p.Set, p.first(spreadKey(p.Set, key)))
 	return nil
 }
 
+// first is the open slot with the least time. Most candidates are behind the leader or ahead of
+// it by their bounds alone; the others meet it.
 func (p *WeightedRendezvous) first(key uint64) uint32 {
-	best, bar := nobody(), openBar
+	best, tried := nobody(), p.Set.AnyTried()
 	lanes := p.race.lanes
 	for i := range lanes {
 		l := &lanes[i]
-		if score := rank.Score(key, l.hash); l.bound(score) <= bar {
-			bar = p.race.meet(i, score, &best, bar)
+		score := rank.Score(key, l.hash)
+		low := l.low(score)
+		if low > best.high {
+			continue
 		}
+		if high := l.high(score); high <= best.low && !tried {
+			best = runner{score, low, high, i}
+			continue
+		}
+		p.race.meet(i, score, &best)
 	}
-	return best.slot
-}
-
-// meet lets the i-th eligible candidate, which passed the bar, meet the one that leads, and
-// returns the bar from then on.
-//
-//go:noinline
-func (r *race) meet(i int, score uint64, best *runner, bar uint64) uint64 {
-	slot := r.set.EligibleSlots()[i]
-	if !r.set.IsOpen(slot) {
-		return bar
-	}
-	a := r.runner(slot, score)
-	if !r.ahead(&a, best) {
-		return bar
-	}
-	*best = a
-	return r.lanes[i].bar(a.log)
+	return p.Set.EligibleSlots()[best.at]
 }
 
 // Explain shows every open candidate's time.
 func (p *WeightedRendezvous) Explain(_ engine.Instant, key engine.Key, x *engine.Explanation) {
-	k := spread(p.Set, key)
+	k := spreadKey(p.Set, key)
 	x.Unit, x.TieBreak = unitRaceTime, "and its score is the highest"
 	for i, slot := range p.Set.EligibleSlots() {
 		if p.Set.IsOpen(slot) {
-			a := p.race.runner(slot, rank.Score(k, p.race.lanes[i].hash))
-			x.Weigh(p.Set, slot, p.race.time(&a))
+			x.Weigh(p.Set, slot, p.race.time(slot, rank.Score(k, p.race.lanes[i].hash)))
 		}
 	}
 	x.Because = "has the least race time for " + keyText(key) + " of " + plural(len(x.Weighed), "open candidate")
