@@ -118,20 +118,13 @@ func (p *BoundedLoad) settle(slot uint32) {
 // Decide takes the best-ranked candidate with room, in one pass.
 func (p *BoundedLoad) Decide(_ engine.Instant, key engine.Key) error {
 	p.settle(p.last)
-	best, spilled := p.place(spread(p.Set, key))
-	p.last = best.slot
+	best, spilled := p.place(spreadKey(p.Set, key))
+	p.last = p.Set.EligibleSlots()[best.at]
 	regime := engine.RegimeDirect
 	if spilled {
 		regime = engine.RegimeSpill
 	}
-	directIn(p.Set, best.slot, regime)
-	direct(p.Set, best.slot)
-	best, spilled := p.place(spreadKey(p.Set, key))
-	p.last = p.Set.EligibleSlots()[best.at]
-	direct(p.Set, p.last)
-	if spilled {
-		p.Set.Out.Regime = engine.RegimeSpill
-	}
+	directIn(p.Set, p.last, regime)
 	return nil
 }
 

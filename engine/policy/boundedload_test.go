@@ -15,7 +15,6 @@ import (
 // bounded is a fleet of given weights with given counts in flight; IDs are 100 and up.
 func bounded(tb testing.TB, spec string, weights []engine.Weight, loads ...uint32) *engine.Engine {
 	e := weightedFleet(tb, spec, weights...)
-	e := weighted(tb, spec, weights...)
 	setInFlight(tb, e, len(weights), func(i int) uint32 { return loads[i] })
 	return e
 }
@@ -66,7 +65,6 @@ func TestTheBestRankedWithRoomDecides(t *testing.T) {
 func TestTheTightestFactorFillsExactlyInProportionToWeight(t *testing.T) {
 	weights := []engine.Weight{1, 2, 3, 4, 7}
 	e := weightedFleet(t, "bounded_load factor=1", weights...)
-	e := weighted(t, "bounded_load factor=1", weights...)
 	var d engine.Decision
 	for key := range engine.Key(17 * 20) { // one hot key first, then all kinds
 		require.NoError(t, e.Decide(&engine.Query{Key: max(1, key-100)}, &d))
