@@ -22,6 +22,7 @@ var makers = []struct {
 	}},
 	{"prequal", func(s *settings) (engine.Policy, error) { return NewPrequal(s.prequal()) }},
 	{"priority", func(s *settings) (engine.Policy, error) { return NewPriority(s.groups()) }},
+	{"prequal", func(s *settings) (engine.Policy, error) { return s.prequalMode() }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
 	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},

@@ -191,6 +191,9 @@ func (o *Op) Query() engine.Query {
 		if a.LatencyNS != nil {
 			rd.Latency = engine.Duration(*a.LatencyNS)
 		}
+		if a.Asked != nil {
+			rd.Asked = engine.Instant(*a.Asked)
+		}
 		q.Answers = append(q.Answers, engine.Answer{ID: engine.IDOf(a.Endpoint), Reading: rd})
 	}
 	return q
