@@ -24,6 +24,7 @@ type Balancer struct {
 	began      time.Time
 	shards     []*shard
 	counts     counts
+	fit        engine.Fit // as configured: what the policy asks of its host
 	background sync.WaitGroup
 
 	membership sync.Mutex // one change at a time
@@ -39,6 +40,7 @@ type Balancer struct {
 type Query struct {
 	Key   string   // affinity; empty for none
 	Tried []string // endpoints that a retry or a hedge must avoid, at most engine.MaxTried
+	Hint  string   // told to the replicas that are probed for this query: see [Hint]; empty for none
 }
 
 // NewBalancer makes a balancer whose decisions are made by instances of a module. A spec that
@@ -66,12 +68,15 @@ func NewNativeBalancer(parse func(spec string) (engine.Policy, error), spec stri
 }
 
 func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (*Balancer, error) {
-	b := &Balancer{start: start, began: time.Now(), opts: options{shards: 1}, ended: make(chan struct{})}
+	b := &Balancer{start: start, began: time.Now(), opts: options{shards: 1, wait: DefaultProbeWait}, ended: make(chan struct{})}
 	for _, opt := range opts {
 		opt(&b.opts)
 	}
 	if b.opts.shards < 1 || b.opts.shards > 256 {
 		return nil, fmt.Errorf("%d shards: want 1 to 256", b.opts.shards)
+	}
+	if b.opts.wait <= 0 || b.opts.wait > time.Minute {
+		return nil, fmt.Errorf("a probe wait of %v: want more than 0, at most 1m", b.opts.wait)
 	}
 	b.salt = b.opts.seed
 	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
@@ -87,6 +92,9 @@ func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (
 		}
 		b.spec = canonical
 		b.shards = append(b.shards, &shard{b: b, salt: salt, machine: m, fleet: empty})
+		if err := m.Inspect(&engine.Counters{}, &b.fit); err != nil {
+			return nil, errors.Join(err, b.Close(ctx))
+		}
 	}
 	return b, nil
 }
@@ -152,7 +160,9 @@ func (b *Balancer) SetStatus(name string, st engine.Status) error {
 // Endpoints returns the present set.
 func (b *Balancer) Endpoints() []Endpoint { return slices.Clone(b.fleet.Load().endpoints) }
 
-// Decide places a query; call Done on the placement when it has ended. Errors are the
+// Decide places a query; call Done on the placement when it has ended. Under a synchronous policy
+// it first probes replicas for this query, with the [Prober] that runs, and waits for the answers
+// that the policy weighs, [WithProbeWait] at most; without a prober nobody answers. Errors are the
 // engine's sentinels ([engine.ErrNoCandidates], [engine.ErrNoneEligible] and so on),
 // [ErrClosed], the context's, and under [WithFailClosed] [ErrTrap] and [ErrAnswer].
 func (b *Balancer) Decide(ctx context.Context, q Query) (*Placement, error) {
@@ -177,7 +187,15 @@ func (b *Balancer) place(ctx context.Context, q Query) (*Placement, error) {
 	}
 	b.open.Add(1)
 	b.admit.RUnlock()
-	p, err := b.acquire().decide(q)
+	var answers []engine.Answer
+	var err error
+	if b.fit.Probes > 0 {
+		answers, err = b.ask(ctx, &q)
+	}
+	var p *Placement
+	if err == nil {
+		p, err = b.acquire().decide(q, answers)
+	}
 	if err != nil {
 		b.open.Done()
 		return nil, err
@@ -206,9 +224,9 @@ func (b *Balancer) acquire() *shard {
 }
 
 // decide runs under the shard's lock and releases it.
-func (s *shard) decide(q Query) (*Placement, error) {
+func (s *shard) decide(q Query, answers []engine.Answer) (*Placement, error) {
 	defer s.mu.Unlock()
-	s.query = engine.Query{Now: s.b.Now(), Tried: s.tried[:0]}
+	s.query = engine.Query{Now: s.b.Now(), Tried: s.tried[:0], Answers: answers}
 	if q.Key != "" {
 		s.query.Key = engine.KeyOf(q.Key)
 	}
