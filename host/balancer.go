@@ -25,6 +25,7 @@ type Balancer struct {
 	shards     []*shard
 	counts     counts
 	fit        engine.Fit // as configured: what the policy asks of its host
+	asks       bool       // the policy decides on the answers to a query's own probes
 	background sync.WaitGroup
 
 	membership sync.Mutex // one change at a time
@@ -95,6 +96,7 @@ func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (
 		if err := m.Inspect(&engine.Counters{}, &b.fit); err != nil {
 			return nil, errors.Join(err, b.Close(ctx))
 		}
+		b.asks = b.fit.Probes > 0
 	}
 	return b, nil
 }
@@ -166,14 +168,14 @@ func (b *Balancer) Endpoints() []Endpoint { return slices.Clone(b.fleet.Load().e
 // engine's sentinels ([engine.ErrNoCandidates], [engine.ErrNoneEligible] and so on),
 // [ErrClosed], the context's, and under [WithFailClosed] [ErrTrap] and [ErrAnswer].
 func (b *Balancer) Decide(ctx context.Context, q Query) (*Placement, error) {
-	p, err := b.place(ctx, q)
+	p, err := b.place(ctx, &q)
 	if err != nil {
 		b.counts.errors.Add(1)
 	}
 	return p, err
 }
 
-func (b *Balancer) place(ctx context.Context, q Query) (*Placement, error) {
+func (b *Balancer) place(ctx context.Context, q *Query) (*Placement, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -187,14 +189,12 @@ func (b *Balancer) place(ctx context.Context, q Query) (*Placement, error) {
 	}
 	b.open.Add(1)
 	b.admit.RUnlock()
-	var answers []engine.Answer
-	var err error
-	if b.fit.Probes > 0 {
-		answers, err = b.ask(ctx, &q)
-	}
 	var p *Placement
-	if err == nil {
-		p, err = b.acquire().decide(q, answers)
+	var err error
+	if b.asks {
+		p, err = b.placeAsking(ctx, q)
+	} else {
+		p, err = b.acquire().decide(q, nil)
 	}
 	if err != nil {
 		b.open.Done()
@@ -224,7 +224,7 @@ func (b *Balancer) acquire() *shard {
 }
 
 // decide runs under the shard's lock and releases it.
-func (s *shard) decide(q Query, answers []engine.Answer) (*Placement, error) {
+func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 	defer s.mu.Unlock()
 	s.query = engine.Query{Now: s.b.Now(), Tried: s.tried[:0], Answers: answers}
 	if q.Key != "" {

@@ -26,7 +26,7 @@ type Prober struct {
 // ticket is a probe that is due.
 type ticket struct {
 	shard    *shard
-	endpoint Endpoint
+	endpoint *Endpoint // in a fleet, which does not change
 	question *question // of a query that waits, or nil
 }
 
@@ -39,7 +39,7 @@ var ErrProberRuns = errors.New("a prober runs for this balancer already")
 // collect hands due probes to the prober, if one runs. The caller holds the lock.
 func (s *shard) collect() {
 	tickets := s.b.prober.Load()
-	if tickets == nil || s.machine == nil || s.b.fit.Probes > 0 {
+	if tickets == nil || s.machine == nil || s.b.asks {
 		return
 	}
 	var err error
@@ -52,7 +52,7 @@ func (s *shard) collect() {
 			continue
 		}
 		select {
-		case *tickets <- ticket{s, s.fleet.endpoints[slot], nil}:
+		case *tickets <- ticket{s, &s.fleet.endpoints[slot], nil}:
 		default:
 			s.b.counts.shed.Add(1)
 		}
@@ -63,7 +63,7 @@ func (s *shard) collect() {
 // prober serves a balancer at a time: a second is [ErrProberRuns].
 func (p *Prober) Run(ctx context.Context, b *Balancer) error {
 	workers, perEndpoint := orDefault(p.Concurrency, 64), orDefault(p.PerEndpoint, 4)
-	if b.fit.Probes > 0 {
+	if b.asks {
 		workers, perEndpoint = orDefault(p.Concurrency, 256), orDefault(p.PerEndpoint, 64)
 	}
 	tickets := make(chan ticket, workers)
@@ -125,7 +125,7 @@ func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
 	defer cancel()
 	asked := b.Now()
 	b.counts.sent.Add(1)
-	rd, err := p.Probe(ctx, t.endpoint)
+	rd, err := p.Probe(ctx, *t.endpoint)
 	id := engine.IDOf(t.endpoint.Name)
 	if err != nil {
 		b.counts.failed.Add(1)

@@ -54,6 +54,15 @@ func (q *question) take() []engine.Answer {
 // redraws is how often a query that must avoid replicas has others drawn.
 const redraws = 3
 
+// placeAsking places a query on the answers to its own probes.
+func (b *Balancer) placeAsking(ctx context.Context, q *Query) (*Placement, error) {
+	answers, err := b.ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return b.acquire().decide(q, answers)
+}
+
 // ask probes replicas for a query and returns the answers that came while it waited, in order of
 // receipt. Only the context's end is an error: with few answers, or none, the policy decides.
 func (b *Balancer) ask(ctx context.Context, query *Query) ([]engine.Answer, error) {
@@ -109,7 +118,7 @@ func (s *shard) dueFor(tried []string, due []ticket) []ticket {
 		}
 		for _, id := range s.due {
 			if slot, ok := s.fleet.byID[id]; ok && len(due) < wanted {
-				due = addTicket(due, ticket{shard: s, endpoint: s.fleet.endpoints[slot]}, tried)
+				due = addTicket(due, ticket{shard: s, endpoint: &s.fleet.endpoints[slot]}, tried)
 			}
 		}
 		if len(due) == wanted {
@@ -153,7 +162,7 @@ func (p *Prober) answer(ctx context.Context, b *Balancer, t ticket) {
 		ctx = context.WithValue(ctx, hintKey{}, q.hint)
 	}
 	b.counts.sent.Add(1)
-	rd, err := p.Probe(ctx, t.endpoint)
+	rd, err := p.Probe(ctx, *t.endpoint)
 	rd.Asked = q.asked
 	a := engine.Answer{ID: engine.IDOf(t.endpoint.Name), Reading: rd}
 	inTime := q.tell(a, err == nil)
