@@ -20,7 +20,6 @@ var makers = []struct {
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},
-	{"prequal", func(s *settings) (engine.Policy, error) { return NewPrequal(s.prequal()) }},
 	{"priority", func(s *settings) (engine.Policy, error) { return NewPriority(s.groups()) }},
 	{"prequal", func(s *settings) (engine.Policy, error) { return s.prequalMode() }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},

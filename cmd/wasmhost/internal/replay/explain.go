@@ -70,22 +70,6 @@ func loadText(w *engine.Weighed) string {
 func side(e *engine.Entry) string {
 	if e.Hot {
 		return "hot"
-	switch d.Regime {
-	case engine.RegimeCold:
-		above := "there is no threshold"
-		if d.Threshold != engine.NoThreshold {
-			above = fmt.Sprintf("RIF at most %d", d.Threshold)
-		}
-		return fmt.Sprintf("%s, because it answers fastest (%s) of the %d cold entries on offer (%s); %d are hot",
-			r.Endpoint, latencyText(d.Latency), d.Cold, above, d.Hot)
-	case engine.RegimeHot:
-		return fmt.Sprintf("%s, because all %d entries on offer are hot (RIF above %d) and it has the least RIF, %d",
-			r.Endpoint, d.Hot, d.Threshold, d.RIF)
-	case engine.RegimeFallback:
-		return fmt.Sprintf("%s, drawn at random among the eligible, because there is too little to decide by (%s): %d entries on offer",
-			r.Endpoint, d.Cause, d.Offered)
-	default:
-		return fmt.Sprintf("%s, by a policy without regimes", r.Endpoint)
 	}
 	return "cold"
 }
