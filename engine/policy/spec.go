@@ -24,6 +24,9 @@ var makers = []struct {
 	{"prequal", func(s *settings) (engine.Policy, error) { return s.prequalMode() }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
 	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
+	{"ring_hash", func(s *settings) (engine.Policy, error) {
+		return NewRingHash(s.uint64("seed", 0), s.integer("points", DefaultRingPoints))
+	}},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
 	{"smooth_weighted_round_robin", func(s *settings) (engine.Policy, error) {
 		return NewSmoothWeightedRoundRobin(s.uint64("seed", 0), s.choice("start", "random", "zero"))
