@@ -293,40 +293,6 @@ func TestKeysAndKeylessQueriesFollowTheArcs(t *testing.T) {
 	assert.Error(t, follows(func(i int) engine.Key { return engine.Key(i%300 + 1) }), "few keys are not the ring")
 }
 
-// The seed library's bytes: domain, name, 0xff, and for a point domain 4 and its number.
-func poiseHash(domain byte, name string) uint64 {
-	return hash.FNV1a(string([]byte{domain}) + name + "\xff")
-}
-
-func poiseRing(t *testing.T, n int) (*RingHash, []engine.Candidate) {
-	cs, names := fixture(n)
-	p, err := NewRingHash(0, 128)
-	require.NoError(t, err)
-	p.ring.emit = func(dst []uint64, id engine.ID, n int) []uint64 {
-		start := (poiseHash(3, names[id]) ^ 4) * 0x100000001b3
-		for j := range n {
-			dst = append(dst, hash.Mix(hash.Word(start, uint64(j))))
-		}
-		return dst
-	}
-	require.NoError(t, engine.New(p, engine.Config{}).SetCandidates(0, cs))
-	return p, cs
-}
-
-func TestRingHashFollowsTheSeedLibraryInItsByteOrder(t *testing.T) {
-	p, _ := poiseRing(t, 8)
-	var got []uint64
-	for i := range 24 {
-		key := hash.Mix(poiseHash(5, fmt.Sprintf("request-%05d", i)))
-		got = append(got, p.ring.points[p.ring.find(key)]&ringSlotMask)
-	}
-	assert.Equal(t, []uint64{7, 2, 0, 1, 3, 0, 6, 1, 7, 7, 3, 2, 3, 6, 7, 3, 3, 2, 3, 7, 3, 7, 7, 2}, got)
-	for n, points := range map[int]int{8: 2560, 64: 20480, 512: 163840} {
-		p, _ := poiseRing(t, n)
-		assert.Equal(t, points, p.ring.len())
-	}
-}
-
 func TestAKeyBelongsToTheFirstPointAtOrAfterIt(t *testing.T) {
 	at := map[engine.ID][]uint64{1: {10 << 40, 50 << 40}, 2: {30 << 40, 1 << 63}}
 	p := ringOf(2)().(*RingHash)

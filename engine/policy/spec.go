@@ -17,6 +17,9 @@ var makers = []struct {
 	}},
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
 	{"locality", func(s *settings) (engine.Policy, error) { return NewLocality(s.locality()) }},
+	{"maglev", func(s *settings) (engine.Policy, error) {
+		return NewMaglev(s.uint64("seed", 0), s.integer("size", DefaultMaglevSize), s.choice("weighted", "false", "true") == "true")
+	}},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},

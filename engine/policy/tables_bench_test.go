@@ -21,7 +21,7 @@ func weighted(n int) []engine.Candidate {
 }
 
 // tables are the policies with a table to build.
-var tables = []string{"ring_hash"}
+var tables = []string{"ring_hash", "maglev", "maglev weighted=true"}
 
 // The cost of a decision by key alone, without the report that BenchmarkDecide adds.
 func BenchmarkKeyed(b *testing.B) {
