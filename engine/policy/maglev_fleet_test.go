@@ -151,7 +151,7 @@ func TestClientsWithOtherSeedsAgreeOnEntries(t *testing.T) {
 	require.NoError(t, err)
 	b, err := fresh(func() engine.Policy { p, _ := Parse("maglev seed=2"); return p }, cs)
 	require.NoError(t, err)
-	assert.NoError(t, differ(route(a, 300, 2), route(b, 300, 2), "another seed"))
+	assert.NoError(t, differ(routed(a, 300, 2), routed(b, 300, 2), "another seed"))
 	assert.Error(t, differ(keyless(a), keyless(b), "keyless"), "queries without a key go apart")
 }
 

@@ -23,8 +23,8 @@ var makers = []struct {
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},
-	{"priority", func(s *settings) (engine.Policy, error) { return NewPriority(s.groups()) }},
 	{"prequal", func(s *settings) (engine.Policy, error) { return s.prequalMode() }},
+	{"priority", func(s *settings) (engine.Policy, error) { return NewPriority(s.groups()) }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
 	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
 	{"ring_hash", func(s *settings) (engine.Policy, error) {

@@ -108,7 +108,7 @@ func owner(e *engine.Engine, key engine.Key, tried ...engine.ID) engine.ID {
 }
 
 // route is where keys go, each with the replicas that its retries would reach.
-func route(e *engine.Engine, keys, retries int) (ids []engine.ID) {
+func routed(e *engine.Engine, keys, retries int) (ids []engine.ID) {
 	for k := range keys {
 		var tried []engine.ID
 		for range retries + 1 {
@@ -145,7 +145,7 @@ func agedLaw(mk tableMaker, seed uint64) error {
 		if err != nil {
 			return err
 		}
-		if err := differ(route(e, 80, 3), route(young, 80, 3), "after "+kind); err != nil {
+		if err := differ(routed(e, 80, 3), routed(young, 80, 3), "after "+kind); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func orderLaw(mk tableMaker, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	return differ(route(a, 100, 4), route(b, 100, 4), "reordered")
+	return differ(routed(a, 100, 4), routed(b, 100, 4), "reordered")
 }
 
 // twinLaw: a slow twin, which builds everything anew for each query, decides the same.
