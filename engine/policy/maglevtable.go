@@ -27,7 +27,7 @@ func maglevHashes(id engine.ID) (offset, skip, order uint64) {
 type maglevTable struct {
 	size     uint32
 	weighted bool
-	entries  []uint32 // batch and member: see fill
+	entries  []uint32 // a claim each: when, and the member
 	shift    uint32   // bits of a member
 	slots    []uint32 // member to slot
 	members  []maglevMember
