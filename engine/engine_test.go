@@ -30,7 +30,7 @@ func TestAFreshBlockHasItsMarkAndItsSeed(t *testing.T) {
 	e := engine.New(p, engine.Config{})
 	b := e.Block()
 	require.Len(t, b, wordsHead+3)
-	assert.Equal(t, "\x01HEADROM", string(binary.LittleEndian.AppendUint64(nil, b[wordMagic])), "the layout's version, then the mark")
+	assert.Equal(t, "\x02HEADROM", string(binary.LittleEndian.AppendUint64(nil, b[wordMagic])), "the layout's version, then the mark")
 	assert.Equal(t, hash.Word(hash.Word(hash.String("stub seed=7"), 0), 3<<32|2), b[wordPolicy])
 	assert.Equal(t, hash.Start(), b[wordSet], "nobody")
 	assert.Equal(t, []uint64{0, 1 << 63, 0, 7, hash.Mix(8)}, b[wordCount:wordsHead])
@@ -219,8 +219,10 @@ func TestAFirstCallMayBeADecision(t *testing.T) {
 	p := &stub{}
 	e := engine.New(p, engine.Config{})
 	require.NoError(t, e.SetCandidates(-9, ids(1)))
-	b := e.Block()
-	b[wordNow], b[wordFirst] = 1<<63, 0 // a restored block may hold a fleet and no instant yet
+	b := snapshot(t, e)
+	binary.LittleEndian.PutUint64(b[8*wordNow:], 1<<63) // a restored block may hold a fleet and no instant yet
+	binary.LittleEndian.PutUint64(b[8*wordFirst:], 0)
+	require.NoError(t, e.Restore(b))
 	decide(t, e, engine.Query{Now: -7})
 	assert.Equal(t, engine.Instant(-7), p.Set.First())
 }
