@@ -340,9 +340,13 @@ func drawEligible(s *engine.Set, k uint32, dst []engine.ID) []engine.ID {
 	return dst
 }
 
-// Entries shows the pool.
+// Entries shows the pool as a decision at that instant would rank it: by then, readings may
+// have left the window that no call has let go yet.
 func (p *Prequal) Entries(now engine.Instant, dst []engine.Entry) []engine.Entry {
-	return p.pool.Entries(now, p.c.MaxAge, dst)
+	p.pool.SetThreshold(p.window.At(now))
+	dst = p.pool.Entries(now, p.c.MaxAge, dst)
+	p.pool.SetThreshold(p.window.Threshold())
+	return dst
 }
 
 // Inspect shows the counters and what was derived for the fleet.

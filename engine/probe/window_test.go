@@ -74,6 +74,9 @@ func TestTheWindowIsAListOfTheLastReadings(t *testing.T) {
 				}
 				require.Equal(t, len(list), w.Len())
 				require.Equal(t, nearest(list, q), w.Threshold(), "%v", list)
+				soon := now + engine.Instant(r.IntN(50))
+				rest := slices.DeleteFunc(slices.Clone(list), func(s seen) bool { return soon-s.at >= age })
+				require.Equal(t, nearest(rest, q), w.At(soon), "%v at %d", list, soon)
 				require.True(t, w.Valid(now))
 				if len(list) > 0 {
 					require.Equal(t, list[0].at+age, w.Due())
