@@ -141,7 +141,8 @@ func TestAStatusIsChangedOnce(t *testing.T) {
 	assert.Equal(t, engine.ID(1), decide(t, e, engine.Query{Now: 300}).ID)
 }
 
-func TestTheFourOutcomesNeverMerge(t *testing.T) {
+// D8 of the seed library: four conditions were one error.
+func TestD8TheFourOutcomesNeverMerge(t *testing.T) {
 	var d engine.Decision
 	p := &stub{}
 	e := engine.New(p, engine.Config{})

@@ -65,6 +65,8 @@ func TestAnExplanationGivesEveryCandidateItsVerdict(t *testing.T) {
 		"nothing ties where the rule says so")
 	assert.Equal(t, "r4 is least loaded; next would be r5", x.Sentence(named))
 
+	loads(p, "by lot", 3, 3, 0, 3, 4, 8)
+	assert.Equal(t, "r1 is least loaded; 2 others were equal, by lot; next would be r2", e.Explain(&engine.Query{Now: 150}).Sentence(named))
 	loads(p, "by lot", 3, 3, 0, 3, 3, 8)
 	x = e.Explain(&engine.Query{Now: 150})
 	assert.Equal(t, 3, x.Ties)
@@ -113,7 +115,16 @@ func TestAQueryThatCannotBePlacedIsExplained(t *testing.T) {
 	assert.Equal(t, "not placed: the policy's own", x.Sentence(named))
 	assert.Equal(t, before, snapshot(t, e))
 	p.fail = nil
-	assert.Equal(t, engine.ID(1), decide(t, e, engine.Query{Now: 100}).ID, "no list of an explained query is left over")
+	require.NoError(t, e.SetCandidates(100, ids(0, 1)))
+	p.failing = func(s *engine.Set) error {
+		if s.AnyTried() {
+			return nil
+		}
+		return errOwn
+	}
+	assert.False(t, e.Explain(&engine.Query{Now: 100}).Second, "a query that is not placed has no runner-up")
+	p.failing = nil
+	assert.Equal(t, engine.ID(0), decide(t, e, engine.Query{Now: 100}).ID, "no list of an explained query is left over")
 }
 
 // A query that has tried as many as it may has no runner-up to name.

@@ -91,6 +91,7 @@ func TestABlockBelongsToItsCandidates(t *testing.T) {
 		"weight":              func(cs []engine.Candidate) { cs[0].Weight = 3 },
 		"locality":            func(cs []engine.Candidate) { cs[0].Locality = 4 },
 		"weight for locality": func(cs []engine.Candidate) { cs[0].Weight, cs[0].Locality = 3, 2 },
+		"a great weight":      func(cs []engine.Candidate) { cs[0].Weight |= 1 << 31 },
 		"priority":            func(cs []engine.Candidate) { cs[0].Priority = 5 },
 		"order":               func(cs []engine.Candidate) { cs[0], cs[1] = cs[1], cs[0] },
 	} {
@@ -100,6 +101,40 @@ func TestABlockBelongsToItsCandidates(t *testing.T) {
 		err := other.Restore(block)
 		assert.ErrorContains(t, err, "candidates differ", name)
 	}
+	weight, _ := started(t, []engine.Candidate{{ID: 1, Weight: 1}})
+	locality, _ := started(t, []engine.Candidate{{ID: 1, Locality: 1 << 31}})
+	assert.ErrorContains(t, locality.Restore(snapshot(t, weight)), "candidates differ", "a bit of the weight is none of the locality")
 	same, _ := started(t, base)
 	assert.NoError(t, same.Restore(block))
+}
+
+func TestAMachineWithoutAFleetRestores(t *testing.T) {
+	e := engine.New(&stub{seed: 4}, engine.Config{})
+	_, err := e.Probes(77, nil)
+	require.NoError(t, err)
+	block := snapshot(t, e)
+	fresh := engine.New(&stub{seed: 4}, engine.Config{})
+	require.NoError(t, fresh.Restore(block))
+	assert.Equal(t, block, snapshot(t, fresh))
+}
+
+// The lists that Attach leaves are of one query and one set.
+func TestListsDoNotOutliveTheirQueryOrTheirSet(t *testing.T) {
+	e, p := started(t, ids(1, 2, 3))
+	assert.Empty(t, p.Set.Answers())
+	block := snapshot(t, e)
+	for name, between := range map[string]func() error{
+		"a restore": func() error { return e.Restore(block) },
+		"a status":  func() error { return e.SetStatus(100, 3, engine.StatusDraining) },
+		"a fleet":   func() error { return e.SetCandidates(100, ids(1, 2, 3)) },
+		"a list":    func() error { return e.Attach(100, nil, nil) },
+	} {
+		require.NoError(t, e.Attach(100, []engine.ID{1, 2}, []engine.Answer{{ID: 3}}))
+		require.True(t, p.Set.AnyTried())
+		require.NoError(t, between(), name)
+		assert.False(t, p.Set.AnyTried(), name)
+		assert.Empty(t, p.Set.Answers(), name)
+		require.NoError(t, e.Place(100, 0))
+		assert.Zero(t, e.Placed().Index, name)
+	}
 }

@@ -19,6 +19,7 @@ type stub struct {
 	log     []string
 	refuse  error // of Admit
 	fail    error // of Decide
+	failing func(s *engine.Set) error
 	invalid bool
 	choose  func(s *engine.Set) uint32
 	explain func(s *engine.Set, x *engine.Explanation)
@@ -48,6 +49,11 @@ func (p *stub) Decide(now engine.Instant, key engine.Key) error {
 	p.say("decide %d %d", now, key)
 	if p.fail != nil {
 		return p.fail
+	}
+	if p.failing != nil {
+		if err := p.failing(p.Set); err != nil {
+			return err
+		}
 	}
 	p.Set.Out = engine.Decision{Index: p.Set.OpenAt(0), RIF: 4}
 	if p.choose != nil {

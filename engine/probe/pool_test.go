@@ -32,7 +32,7 @@ func newWorld(t testing.TB, pool, minimum, fleet int) *world {
 	for i := range cs {
 		cs[i].ID = engine.ID(i)
 	}
-	require.NoError(t, w.e.SetCandidates(0, cs))
+	require.NoError(t, w.e.SetCandidates(-1000, cs))
 	return w
 }
 
@@ -96,7 +96,7 @@ func (w *world) audit(t require.TestingT) {
 	require.Equal(t, bits.OnesCount64(used), p.Len())
 	require.Equal(t, []int{cold, unknown, ineligible}, []int{p.cold, p.unknown, p.ineligible})
 	require.Equal(t, unknown+ineligible == 0 && p.max <= 16, p.plain)
-	require.False(t, alike && !p.alike, "keys may tie")
+	require.Equal(t, alike, p.alike, "keys may tie")
 	if p.Len() > 0 {
 		require.LessOrEqual(t, p.oldest, first)
 		require.LessOrEqual(t, p.Due(100), first+100)
@@ -261,7 +261,7 @@ func TestThePoolIsItsModel(t *testing.T) {
 		for walk := range uint64(3) {
 			w := newWorld(t, c[0], c[1], c[2])
 			r := rand.New(rand.NewPCG(uint64(seed), walk))
-			now := engine.Instant(0)
+			now := engine.Instant(-300) // an origin of clocks means nothing
 			for range 400 {
 				now += engine.Instant(r.IntN(4))
 				w.now = now
@@ -284,6 +284,33 @@ func (w *world) fill(now engine.Instant, of ...[2]int) {
 		w.m.record(now, &in)
 		w.pool.Record(now, &in)
 	}
+}
+
+func TestAPoolThatWasToldNoThresholdHasNone(t *testing.T) {
+	w := newWorld(t, 2, 1, 2)
+	p := &Pool{}
+	p.Init(2, 1, hotFirst)
+	p.Bind(make([]uint64, p.Words()), w.Set, true)
+	p.Record(0, &Incoming{Slot: 0, Uses: 1, RIF: 99, Latency: -5})
+	assert.Equal(t, 1, p.Offered().Cold)
+	assert.Equal(t, uint64(1<<57-1), p.rec(0)[recLat], "unknown is one beyond the greatest latency")
+}
+
+// A full pool keeps what it has from an answer that was asked before all of it.
+func TestTheEarliestAskedIsFoundAmongTheLatestInstants(t *testing.T) {
+	w := newWorld(t, 2, 1, 3)
+	for slot := range uint32(2) {
+		w.pool.Record(never, &Incoming{Slot: slot, Uses: 1, Asked: never})
+	}
+	assert.Equal(t, engine.DroppedStale, w.pool.Record(never, &Incoming{Slot: 2, Uses: 1, Asked: never - 1}))
+	assert.Equal(t, engine.EvictedOldest, w.pool.Record(never, &Incoming{Slot: 2, Uses: 1, Asked: never}))
+}
+
+// D5 of the seed library: allocations that its documents denied.
+func TestD5AChangeOfStatusDoesNotAllocate(t *testing.T) {
+	w := newWorld(t, 4, 1, 64)
+	w.fill(0, [2]int{1, 2}, [2]int{3, 4})
+	assert.Zero(t, testing.AllocsPerRun(100, w.pool.Changed))
 }
 
 func TestBlocksThatNoPoolMadeAreNotValid(t *testing.T) {
