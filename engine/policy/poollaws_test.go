@@ -75,6 +75,9 @@ func TestTheTwinKeepsTheLawsOfPools(t *testing.T) {
 
 // Every fault that the comparison with the twin can see, the laws see from outside too.
 func TestTheLawsOfPoolsNoticeEveryPlantedFault(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some seconds; TestEachLawOfPoolsNoticesItsFault is the short form")
+	}
 	for _, f := range faults {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()

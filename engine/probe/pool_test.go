@@ -384,6 +384,7 @@ func TestLaterStopsAtTheLastInstant(t *testing.T) {
 	assert.Equal(t, never, Later(never-3, 4))
 	assert.Equal(t, never-1, Later(never-5, 4))
 	assert.Equal(t, engine.Instant(1<<63-1), never)
+	assert.Zero(t, newWorld(t, 2, 1, 2).pool.Expire(never, 5), "an empty pool, at the last instant")
 }
 
 // An entry whose RIF is the greatest there is stays there.

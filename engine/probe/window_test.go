@@ -44,7 +44,7 @@ func newWindow(max int, age engine.Duration, q uint64) (*Window, []uint64) {
 
 func TestTheWindowIsAListOfTheLastReadings(t *testing.T) {
 	for _, size := range []int{1, 2, 5, 128, 200} {
-		for _, q := range []int{0, 1, 3333, 5000, 8400, 9999, 10000} {
+		for _, q := range []int{0, 1, 3333, 5000, 6667, 8400, 9999, 10000} {
 			r := rand.New(rand.NewPCG(uint64(size), uint64(q)))
 			const age = 40
 			w, words := newWindow(size, age, uint64(q))
@@ -127,8 +127,21 @@ func TestBlocksThatNoWindowMadeAreNotValid(t *testing.T) {
 	}
 }
 
+func TestWhatExpiredLeavesNothingInTheBlock(t *testing.T) {
+	w, words := newWindow(3, 100, 5000)
+	w.Add(5, 3)
+	w.Add(6, 4)
+	for range 2 { // the second time there is nothing to forget, at the last instant there is
+		w.Expire(never)
+		assert.Equal(t, []uint64{2, 0, 0, 0, 0, 0, 0, 0}, words)
+		assert.Equal(t, engine.NoThreshold, w.Threshold())
+	}
+}
+
 func TestAnAgeNearTheEndOfTimeNeverComes(t *testing.T) {
 	w, _ := newWindow(2, 100, 5000)
+	w.Add(-never, 2) // nor is the beginning of time too early
+	assert.True(t, w.Valid(-never))
 	w.Add(never-50, 3)
 	assert.Equal(t, never, w.Due())
 }
