@@ -57,6 +57,14 @@ func TestScansFindTheirWordWhereverItStands(t *testing.T) {
 	}
 }
 
+// What keys tell apart fits them: 24 bits of RIF and 33 of latency above a handle, and the
+// greatest key of an entry is below a blank's.
+func TestKeysFitTheirWord(t *testing.T) {
+	require.Equal(t, 1<<24-2, ToldRIF)
+	require.Equal(t, 1<<33-1, ToldLatency)
+	require.Less(t, hotFirst(1<<31, 1<<50, 0)|(MaxPool-1), blank)
+}
+
 // ranked equals a sorted list, of whatever size and with the largest numbers.
 func TestRankedIsASortedList(t *testing.T) {
 	for _, room := range []int{1, 2, 3, 5, 16, 64, 65, 100, 127, 128, 129, 200, 256} {

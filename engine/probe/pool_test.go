@@ -264,6 +264,9 @@ func TestThePoolIsItsModel(t *testing.T) {
 			now := engine.Instant(-300) // an origin of clocks means nothing
 			for range 400 {
 				now += engine.Instant(r.IntN(4))
+				if r.IntN(30) == 0 {
+					now += 40
+				}
 				w.now = now
 				w.step(t, r, now)
 				w.audit(t)
@@ -324,15 +327,22 @@ func TestBlocksThatNoPoolMadeAreNotValid(t *testing.T) {
 		valid bool
 		spoil func(p *Pool)
 	}{
-		"as it is":                      {true, func(*Pool) {}},
-		"no room at all":                {false, func(p *Pool) { p.head[poolLimit] = 0 }},
-		"more room than storage":        {false, func(p *Pool) { p.head[poolLimit] = 5 }},
-		"as much room as storage":       {true, func(p *Pool) { p.head[poolLimit] = 4 }},
-		"as much room as entries":       {true, func(p *Pool) { p.head[poolLimit] = 3 }},
-		"more entries than room":        {false, func(p *Pool) { p.head[poolLimit] = 2 }},
-		"too many admissions":           {false, func(p *Pool) { p.head[poolSeq] = 1 << 57 }},
-		"as many as there may be":       {true, func(p *Pool) { p.head[poolSeq] = 1<<57 - 1 }},
-		"leftovers":                     {true, func(p *Pool) { p.rec(3)[recRIF], p.rec(3)[recLat], p.rec(3)[recSpare] = 1<<64-1, 1<<64-1, 9 }},
+		"as it is":                {true, func(*Pool) {}},
+		"no room at all":          {false, func(p *Pool) { p.head[poolLimit] = 0 }},
+		"more room than storage":  {false, func(p *Pool) { p.head[poolLimit] = 5 }},
+		"as much room as storage": {true, func(p *Pool) { p.head[poolLimit] = 4 }},
+		"as much room as entries": {true, func(p *Pool) { p.head[poolLimit] = 3 }},
+		"more entries than room":  {false, func(p *Pool) { p.head[poolLimit] = 2 }},
+		"too many admissions":     {false, func(p *Pool) { p.head[poolSeq] = 1 << 57 }},
+		"as many as there may be": {true, func(p *Pool) { p.head[poolSeq] = 1<<57 - 1 }},
+		"leftovers":               {true, func(p *Pool) { p.rec(3)[recRIF], p.rec(3)[recLat], p.rec(3)[recSpare] = 1<<64-1, 1<<64-1, 9 }},
+		"no room for none": {false, func(p *Pool) {
+			for h := range uint32(3) {
+				p.rec(h)[recSlot] = 0
+			}
+			p.head[poolLimit] = 0
+		}},
+		"wrong behind a free handle":    {false, func(p *Pool) { p.rec(0)[recSlot], p.rec(2)[recSpare] = 0, 1 }},
 		"a slot without uses":           {false, func(p *Pool) { p.rec(3)[recSlot] = 4 }},
 		"a used slot without uses":      {false, func(p *Pool) { p.rec(1)[recSlot] = 1 }},
 		"no such candidate":             {false, func(p *Pool) { p.rec(1)[recSlot] = 1<<32 | 5 }},
@@ -399,6 +409,17 @@ func TestCompensationStopsBelowNoThreshold(t *testing.T) {
 	assert.Equal(t, uint32(1<<32-2), w.pool.Entries(0, 9, nil)[0].RIF)
 	w.pool.Compensate(1) // has no entry
 	w.audit(t)
+}
+
+// Where keys stop telling RIFs apart, the pool knows that they may tie, and not before.
+func TestCompensationReachesWhereKeysTie(t *testing.T) {
+	w := newWorld(t, 2, 1, 2)
+	w.fill(0, [2]int{ToldRIF - 2, 4})
+	for range 4 {
+		w.pool.Compensate(0)
+		w.m.compensate(0)
+		w.audit(t)
+	}
 }
 
 // Whatever the words, nothing panics: a guest would trap.
