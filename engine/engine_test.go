@@ -187,6 +187,8 @@ func TestD7InstantsNeverGoBackAndReadingsAreNotOfTheFuture(t *testing.T) {
 		"forget 1 1200",
 		"forget 0 1250",
 	}, p.told())
+	_, _ = e.Record(1200, 2, engine.Reading{Asked: 1200})
+	assert.Equal(t, []string{"record 1300 1 {RIF:0 Latency:0 Asked:1200}"}, p.told(), "no time at all is a latency")
 	due, err := e.Probes(1250, []engine.ID{5})
 	require.NoError(t, err)
 	assert.Equal(t, []engine.ID{5, 1300}, due)
@@ -196,9 +198,11 @@ func TestD7InstantsNeverGoBackAndReadingsAreNotOfTheFuture(t *testing.T) {
 	es, _ = e.Entries(20, es)
 	assert.Equal(t, engine.Instant(1300), es[1].At, "looking moves no clock, and none goes back")
 	assert.Equal(t, engine.Instant(100), p.Set.First())
+	decide(t, e, engine.Query{Now: 1350})
+	assert.Equal(t, engine.Instant(1350), p.Set.Last(), "a decision moves the clock")
 	require.NoError(t, e.SetCandidates(50, ids(1)))
 	require.NoError(t, e.SetStatus(50, 1, engine.StatusReady))
-	assert.Equal(t, engine.Instant(1300), p.Set.Last())
+	assert.Equal(t, engine.Instant(1350), p.Set.Last())
 }
 
 func TestTheFirstInstantMayBeAny(t *testing.T) {

@@ -56,7 +56,9 @@ func TestAnExplanationGivesEveryCandidateItsVerdict(t *testing.T) {
 	assert.Equal(t, engine.ID(5), x.RunnerUp)
 	assert.Equal(t, "stub", x.Rule)
 	assert.Equal(t, "r4 is least loaded; one other was equal, the lower slot won; next would be r5", x.Sentence(named))
-	assert.Contains(t, p.told(), "explain 150 8")
+	log := p.told()
+	assert.Contains(t, log, "explain 150 8")
+	assert.Contains(t, log, "bind 3 words, 6 candidates, fresh false", "what it derives from its words is derived anew")
 	assert.Equal(t, x.Decision, decide(t, e, engine.Query{Now: 150, Key: 8, Tried: []engine.ID{6}}))
 
 	loads(p, "", 9, 4, 0, 3, 3, 8)
@@ -149,4 +151,22 @@ func TestVerdictsHaveNames(t *testing.T) {
 	for v, name := range []string{"lost", "chosen", "runner_up", "tied", "ineligible", "tried", "full", "removed", "unweighed", "invalid"} {
 		assert.Equal(t, name, engine.Verdict(v).String())
 	}
+}
+
+// The rule may draw and change its words while it explains; the decision does not see that.
+func TestTheDecisionIsMadeFromTheStateBeforeTheExplanation(t *testing.T) {
+	e, p := started(t, ids(1, 2, 3))
+	loads(p, "", 1, 1, 1)
+	p.choose = func(s *engine.Set) uint32 { return uint32(p.fixed[0]+1) % 3 }
+	p.explain = func(*engine.Set, *engine.Explanation) { p.fixed[0]++ }
+	x := e.Explain(&engine.Query{Now: 100})
+	assert.Equal(t, uint32(1), x.Decision.Index)
+	assert.Equal(t, x.Decision, decide(t, e, engine.Query{Now: 100}))
+}
+
+func TestASingleOpenCandidateIsExplained(t *testing.T) {
+	e, p := started(t, ids(1, 2))
+	loads(p, "", 5, 6)
+	x := e.Explain(&engine.Query{Now: 100, Tried: []engine.ID{1}})
+	assert.Equal(t, []string{"2@1 chosen 6", "1@0 tried 0"}, verdicts(x))
 }

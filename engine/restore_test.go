@@ -76,9 +76,14 @@ func TestRestoreRefusesByNameAndChangesNothing(t *testing.T) {
 	p.fixed[2] = 5
 	require.NoError(t, e.Restore(good), "again, into the words that served before")
 	assert.Equal(t, good, snapshot(t, e))
-	require.NoError(t, e.SetCandidates(300, ids(1, 3, 4)))
-	assert.Equal(t, uint32(1), e.InFlight(1), "and a change of the fleet goes on from there")
-	assert.Zero(t, e.InFlight(3)+e.InFlight(4))
+	require.ErrorIs(t, e.Restore(with(wordsHead+3, 1<<33)), engine.ErrBlock)
+	assert.Equal(t, good, snapshot(t, e), "and a refusal after that changes nothing either")
+	for range 3 {
+		require.NoError(t, e.SetCandidates(300, ids(4, 1, 3)))
+		assert.Equal(t, uint32(1), e.InFlight(1), "and changes of the fleet go on from there")
+		assert.Zero(t, e.InFlight(3)+e.InFlight(4))
+		require.NoError(t, e.SetCandidates(300, ids(3, 1)))
+	}
 }
 
 // What identifies a set is all of it but the statuses, which are state.
