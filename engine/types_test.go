@@ -60,7 +60,9 @@ func TestIdentitiesAndKeysAreHashes(t *testing.T) {
 	assert.Equal(t, engine.ID(0xf52a15e9a9b5e89b), engine.IDOf(""))
 	assert.NotEqual(t, engine.IDOf("a"), engine.IDOf("b"))
 	assert.Equal(t, engine.Key(engine.IDOf("request-00001")), engine.KeyOf("request-00001"))
-	assert.NotZero(t, engine.KeyOf(""))
+	zero := "\xd5\x6b\xb9\x53\x42\x87\x08\x36" // whose hash is zero
+	assert.Zero(t, engine.IDOf(zero))
+	assert.Equal(t, engine.Key(1), engine.KeyOf(zero), "zero means no key")
 }
 
 func TestErrorsSayWhatWasWrong(t *testing.T) {

@@ -53,6 +53,7 @@ func (w *world) Moved(remap []int32) {
 }
 func (w *world) Changed() { w.pool.Changed() }
 func (w *world) Decide(engine.Instant, engine.Key) error {
+	w.Set.Out = engine.Decision{Index: w.Set.OpenAt(0)} // what Serve does not fill in stays so
 	if w.look != nil {
 		w.look()
 	}
@@ -241,18 +242,19 @@ func (w *world) churn(t require.TestingT, r *rand.Rand, now engine.Instant) {
 		for _, i := range r.Perm(w.Set.Len()) {
 			cs = append(cs, engine.Candidate{ID: w.Set.ID(uint32(i))})
 		}
-		if r.IntN(2) == 0 { // a replica makes way for another
-			cs[0].ID = engine.ID(1000 + r.IntN(1<<20))
-			if r.IntN(3) == 0 {
-				cs = append(cs, engine.Candidate{ID: engine.ID(1 << 40)})[1:]
-				cs = slices.CompactFunc(cs, func(a, b engine.Candidate) bool { return a.ID == b.ID })
-			}
+		stranger := engine.Candidate{ID: engine.ID(1000 + r.Uint64N(1<<40))}
+		switch n := r.IntN(4); {
+		case n == 0: // a replica makes way for another
+			cs[0] = stranger
+		case n == 1 && len(cs) > 2:
+			cs = cs[1:]
+		case n == 2 && len(cs) < 100:
+			cs = append(cs, stranger)
 		}
 		was := len(w.m.es)
 		w.left = 0
-		if w.e.SetCandidates(now, cs) == nil {
-			require.Equal(t, was-len(w.m.es), w.left)
-		}
+		require.NoError(t, w.e.SetCandidates(now, cs))
+		require.Equal(t, was-len(w.m.es), w.left)
 	}
 }
 
