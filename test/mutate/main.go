@@ -209,7 +209,7 @@ func (b *bench) file(ctx context.Context, js []*job, parallel int, t *tally) err
 	over := map[string]string{
 		js[0].path: text, filepath.Join(filepath.Dir(js[0].path), switchName): fmt.Sprintf(switchFile, name),
 	}
-	bins, err := b.build(ctx, filepath.Join(b.temp, "all"), js[0].pkg, over)
+	bins, err := b.build(filepath.Join(b.temp, "all"), js[0].pkg, over)
 	if err != nil {
 		return err
 	}
@@ -219,13 +219,9 @@ func (b *bench) file(ctx context.Context, js []*job, parallel int, t *tally) err
 	return each(ctx, len(viable), parallel, func(ctx context.Context, worker, i int) error {
 		j, with := viable[i], bins
 		if numbers[i] == 0 {
-			own, err := b.build(ctx, filepath.Join(b.temp, strconv.Itoa(worker)), j.pkg, map[string]string{j.path: string(j.mutated(j.src))})
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil { // another package does not compile with it
-				t.note(j, unviable, "")
-				return nil
+			own, err := b.build(filepath.Join(b.temp, strconv.Itoa(worker)), j.pkg, map[string]string{j.path: string(j.mutated(j.src))})
+			if err != nil {
+				return err
 			}
 			for k, o := range own {
 				at := slices.IndexFunc(bins, func(x *binary) bool { return x.suite == o.suite })

@@ -37,8 +37,19 @@ type suite struct {
 type binary struct {
 	*suite
 	bin  string
-	slow []string      // tests that take longer than quick
-	took time.Duration // all of them
+	link func(ctx context.Context) error // makes bin; nil when it is made
+	slow []string                        // tests that take longer than quick
+	took time.Duration                   // all of them
+}
+
+// ready makes the binary when it is first wanted.
+func (t *binary) ready(ctx context.Context) error {
+	if t.link == nil {
+		return nil
+	}
+	err := t.link(ctx)
+	t.link = nil
+	return err
 }
 
 // quick is how long a test may take to run in the first round.
@@ -112,9 +123,9 @@ func (b *bench) survey(ctx context.Context, patterns []string, tests string) err
 
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \(([0-9.]+)s\)`)
 
-// build links the tests that could catch a mutant of a package, its own first, with files laid
-// over the tree.
-func (b *bench) build(ctx context.Context, temp, pkg string, over map[string]string) (bins []*binary, err error) {
+// build prepares the tests that could catch a mutant of a package, its own first, with files
+// laid over the tree.
+func (b *bench) build(temp, pkg string, over map[string]string) (bins []*binary, err error) {
 	if err := os.MkdirAll(temp, 0o755); err != nil {
 		return nil, err
 	}
@@ -143,8 +154,9 @@ func (b *bench) build(ctx context.Context, temp, pkg string, over map[string]str
 	}
 	for i, t := range bins {
 		t.bin = filepath.Join(temp, strconv.Itoa(i)+".test")
-		if _, err := b.goRun(ctx, b.root, "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", file, "-o", t.bin, t.path); err != nil {
-			return nil, err
+		t.link = func(ctx context.Context) error {
+			_, err := b.goRun(ctx, b.root, "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", file, "-o", t.bin, t.path)
+			return err
 		}
 	}
 	return bins, nil
@@ -153,6 +165,9 @@ func (b *bench) build(ctx context.Context, temp, pkg string, over map[string]str
 // prove runs the tests with no mutant in force: they must pass, and say how long they take.
 func (b *bench) prove(ctx context.Context, bins []*binary) error {
 	for _, t := range bins {
+		if err := t.ready(ctx); err != nil {
+			return err
+		}
 		begun := time.Now()
 		out, err := b.exec(ctx, t, 0, 10*time.Minute, "-test.v")
 		if err != nil {
@@ -202,6 +217,9 @@ func (b *bench) try(ctx context.Context, bins []*binary, mutant int) (verdict, s
 			which := "-test.run=^(" + strings.Join(t.slow, "|") + ")$"
 			if !slow {
 				which = "-test.skip=^(" + strings.Join(append([]string{"NONE"}, t.slow...), "|") + ")$"
+			}
+			if err := t.ready(ctx); err != nil && ctx.Err() == nil {
+				return unviable, "", nil // another package does not compile with it
 			}
 			_, err := b.exec(ctx, t, mutant, max(b.limit, 8*t.took), which)
 			switch {
