@@ -16,9 +16,11 @@ import (
 
 func TestSpecsPrintCanonically(t *testing.T) {
 	for spec, want := range map[string]string{
-		"random":                 "random seed=0",
-		"round_robin  seed=3":    "round_robin seed=3",
-		"least_loaded seed=1":    "least_loaded seed=1",
+		"random":              "random seed=0",
+		"round_robin  seed=3": "round_robin seed=3",
+		"least_loaded seed=1": "least_loaded seed=1",
+		"least_request":       "least_request seed=0",
+		"least_request slow_start=30s aggression=1.5 min_weight_percent=5 bias=.5 choices=3": "least_request seed=0 choices=3 bias=0.5 slow_start=30s aggression=1.5 min_weight_percent=5",
 		"power_of_two":           "power_of_two seed=0",
 		"power_of_two choices=3": "power_of_two seed=0 choices=3",
 		"prequal":                "prequal seed=0",
@@ -43,7 +45,7 @@ func TestSpecsPrintCanonically(t *testing.T) {
 }
 
 func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
-	const names = "least_loaded, power_of_two, prequal, random, round_robin"
+	const names = "least_loaded, least_request, power_of_two, prequal, random, round_robin"
 	for spec, want := range map[string]string{
 		"":                                    "spec: empty; want a policy name: " + names,
 		"  ":                                  "spec: empty; want a policy name: " + names,
@@ -54,6 +56,11 @@ func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
 		"random seed=1 seed=2":                "random: seed: given twice",
 		"random pool=3":                       "random: pool: no such setting; want one of seed",
 		"random seed=-1":                      "random: seed=-1: want a whole number from 0 to 18446744073709551615",
+		"least_request bias=10.1":             "least_request: bias=10.1: want 0 to 10",
+		"least_request slow_start=2h":         "least_request: slow_start=2h: want a duration such as 250ms",
+		"least_request slow_start=61m":        "least_request: slow_start=61m: want 0 to 60m",
+		"least_request aggression=0":          "least_request: aggression=0: want 0.1 to 10",
+		"least_request min_weight_percent=0":  "least_request: min_weight_percent=0: want 1 to 100",
 		"power_of_two choices=17":             "power_of_two: choices=17: want 1 to 16",
 		"power_of_two choices=two":            "power_of_two: choices=two: want a whole number",
 		"prequal pool=0":                      "prequal: pool=0: want 1 to 64",
