@@ -14,6 +14,7 @@ var makers = []struct {
 }{
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
 	{"least_request", func(s *settings) (engine.Policy, error) { return NewLeastRequest(s.leastRequest()) }},
+	{"peak_ewma", func(s *settings) (engine.Policy, error) { return NewPeakEWMA(s.peakEWMA()) }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},

@@ -21,6 +21,8 @@ func TestSpecsPrintCanonically(t *testing.T) {
 		"least_loaded seed=1": "least_loaded seed=1",
 		"least_request":       "least_request seed=0",
 		"least_request slow_start=30s aggression=1.5 min_weight_percent=5 bias=.5 choices=3": "least_request seed=0 choices=3 bias=0.5 slow_start=30s aggression=1.5 min_weight_percent=5",
+		"peak_ewma tau=10s initial=1s":                      "peak_ewma seed=0",
+		"peak_ewma seed=2 tau=250ms initial=20ms penalty=0": "peak_ewma seed=2 tau=250ms initial=20ms penalty=0",
 		"power_of_two":           "power_of_two seed=0",
 		"power_of_two choices=3": "power_of_two seed=0 choices=3",
 		"prequal":                "prequal seed=0",
@@ -45,7 +47,7 @@ func TestSpecsPrintCanonically(t *testing.T) {
 }
 
 func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
-	const names = "least_loaded, least_request, power_of_two, prequal, random, round_robin"
+	const names = "least_loaded, least_request, peak_ewma, power_of_two, prequal, random, round_robin"
 	for spec, want := range map[string]string{
 		"":                                    "spec: empty; want a policy name: " + names,
 		"  ":                                  "spec: empty; want a policy name: " + names,
@@ -61,6 +63,9 @@ func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
 		"least_request slow_start=61m":        "least_request: slow_start=61m: want 0 to 60m",
 		"least_request aggression=0":          "least_request: aggression=0: want 0.1 to 10",
 		"least_request min_weight_percent=0":  "least_request: min_weight_percent=0: want 1 to 100",
+		"peak_ewma tau=1us":                   "peak_ewma: tau=1us: want 1ms to 60m",
+		"peak_ewma initial=0":                 "peak_ewma: initial=0: want 1us to 60m",
+		"peak_ewma penalty=90m":               "peak_ewma: penalty=90m: want 0 to 60m",
 		"power_of_two choices=17":             "power_of_two: choices=17: want 1 to 16",
 		"power_of_two choices=two":            "power_of_two: choices=two: want a whole number",
 		"prequal pool=0":                      "prequal: pool=0: want 1 to 64",
