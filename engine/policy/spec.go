@@ -21,6 +21,9 @@ var makers = []struct {
 	{"prequal", func(s *settings) (engine.Policy, error) { return NewPrequal(s.prequal()) }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
+	{"yarp_power_of_two", func(s *settings) (engine.Policy, error) {
+		return NewYARPPowerOfTwo(s.uint64("seed", 0), s.duration("poll", defaultPoll))
+	}},
 }
 
 // Names lists the policies that [Parse] knows, sorted.

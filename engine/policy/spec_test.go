@@ -21,11 +21,13 @@ func TestSpecsPrintCanonically(t *testing.T) {
 		"least_loaded seed=1": "least_loaded seed=1",
 		"least_request":       "least_request seed=0",
 		"least_request slow_start=30s aggression=1.5 min_weight_percent=5 bias=.5 choices=3": "least_request seed=0 choices=3 bias=0.5 slow_start=30s aggression=1.5 min_weight_percent=5",
-		"peak_ewma tau=10s initial=1s":                      "peak_ewma seed=0",
-		"peak_ewma seed=2 tau=250ms initial=20ms penalty=0": "peak_ewma seed=2 tau=250ms initial=20ms penalty=0",
-		"power_of_two":           "power_of_two seed=0",
-		"power_of_two choices=3": "power_of_two seed=0 choices=3",
-		"prequal":                "prequal seed=0",
+		"peak_ewma tau=10s initial=1s":                                 "peak_ewma seed=0",
+		"peak_ewma seed=2 tau=250ms initial=20ms penalty=0":            "peak_ewma seed=2 tau=250ms initial=20ms penalty=0",
+		"yarp_power_of_two poll=500ms":                                 "yarp_power_of_two seed=0",
+		"yarp_power_of_two poll=2s":                                    "yarp_power_of_two seed=0 poll=2s",
+		"power_of_two":                                                 "power_of_two seed=0",
+		"power_of_two choices=3":                                       "power_of_two seed=0 choices=3",
+		"prequal":                                                      "prequal seed=0",
 		"prequal seed=7 pool=16 quantile=0.84 max_age=1s":              "prequal seed=7",
 		"prequal fit=auto aversion=on fallback=random":                 "prequal seed=0",
 		"prequal max_age=250ms":                                        "prequal seed=0 max_age=250ms",
@@ -47,7 +49,7 @@ func TestSpecsPrintCanonically(t *testing.T) {
 }
 
 func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
-	const names = "least_loaded, least_request, peak_ewma, power_of_two, prequal, random, round_robin"
+	const names = "least_loaded, least_request, peak_ewma, power_of_two, prequal, random, round_robin, yarp_power_of_two"
 	for spec, want := range map[string]string{
 		"":                                    "spec: empty; want a policy name: " + names,
 		"  ":                                  "spec: empty; want a policy name: " + names,
@@ -66,6 +68,7 @@ func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
 		"peak_ewma tau=1us":                   "peak_ewma: tau=1us: want 1ms to 60m",
 		"peak_ewma initial=0":                 "peak_ewma: initial=0: want 1us to 60m",
 		"peak_ewma penalty=90m":               "peak_ewma: penalty=90m: want 0 to 60m",
+		"yarp_power_of_two poll=999us":        "yarp_power_of_two: poll=999us: want 1ms to 60m",
 		"power_of_two choices=17":             "power_of_two: choices=17: want 1 to 16",
 		"power_of_two choices=two":            "power_of_two: choices=two: want a whole number",
 		"prequal pool=0":                      "prequal: pool=0: want 1 to 64",
