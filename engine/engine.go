@@ -11,7 +11,7 @@ import (
 const MaxCandidates = 1 << 16
 
 // LayoutVersion names the form of the state block; another version does not restore.
-const LayoutVersion = 1
+const LayoutVersion = 2
 
 // The block starts with these words; the policy's fixed words and the slots follow.
 const (
@@ -42,14 +42,23 @@ type Engine struct {
 	policy Policy
 	set    *Set
 	block  []uint64
-	spare  []uint64
 	fixed  int
+	spare  spare
 	max    int
+}
+
+// spare is what a change of the set builds in, so that the old set stands until it is done; the
+// two change places.
+type spare struct {
+	block []uint64
+	cands []Candidate
+	table []uint32
+	remap []int32
 }
 
 // New makes an engine without candidates.
 func New(p Policy, c Config) *Engine {
-	e := &Engine{policy: p, set: &Set{}, max: c.MaxCandidates}
+	e := &Engine{policy: p, set: &Set{Out: Decision{Threshold: NoThreshold}}, max: c.MaxCandidates}
 	if e.max == 0 {
 		e.max = MaxCandidates
 	}
@@ -62,7 +71,7 @@ func New(p Policy, c Config) *Engine {
 		seed = hash.Mix(seed ^ hash.Mix(c.Salt))
 	}
 	e.block = make([]uint64, headWords+e.fixed)
-	e.attach(nil, nil, e.block)
+	e.attach(e.block)
 	h := e.set.head
 	h[headMagic], h[headPolicy], h[headSet] = magic, print, fingerprint(nil)
 	h[headRand], h[headTie], h[headNow] = seed, hash.Mix(seed+1), 1<<63
@@ -75,11 +84,15 @@ func (e *Engine) fixedWords() []uint64 {
 	return e.block[headWords : headWords+e.fixed : headWords+e.fixed]
 }
 
-func (e *Engine) attach(cs []Candidate, table []uint32, block []uint64) {
+// hold takes a block, and attach the statuses in it too.
+func (e *Engine) hold(block []uint64) {
 	e.block = block
-	e.set.cands, e.set.table = cs, table
 	e.set.head = (*[headWords]uint64)(block)
 	e.set.slots = block[headWords+e.fixed:]
+}
+
+func (e *Engine) attach(block []uint64) {
+	e.hold(block)
 	e.set.refresh()
 }
 
@@ -102,7 +115,7 @@ func (e *Engine) SetCandidates(now Instant, cs []Candidate) error {
 	if len(cs) > e.max {
 		return &DetailError{ErrCapacity, strconv.Itoa(len(cs)) + " candidates, at most " + strconv.Itoa(e.max)}
 	}
-	table, dup := index(cs)
+	dup := e.spare.index(cs)
 	if dup >= 0 {
 		return &DetailError{ErrDuplicateID, "candidate " + strconv.Itoa(dup)}
 	}
@@ -115,32 +128,42 @@ func (e *Engine) SetCandidates(now Instant, cs []Candidate) error {
 		return err
 	}
 	e.advance(now)
-	e.move(slices.Clone(cs), table)
+	e.move(cs)
 	return nil
 }
 
-func (e *Engine) move(cs []Candidate, table []uint32) {
-	old, oldSlots, stride := e.set.cands, e.set.slots, e.set.stride
+func (e *Engine) move(cs []Candidate) {
+	sp := &e.spare
+	old, oldTable, oldBlock, oldSlots, stride := e.set.cands, e.set.table, e.block, e.set.slots, e.set.stride
 	size := headWords + e.fixed + len(cs)*stride
-	next := slices.Grow(e.spare[:0], size)[:size]
+	next := slices.Grow(sp.block[:0], size)[:size]
 	clear(next[copy(next, e.block[:headWords+e.fixed]):])
-	e.spare = e.block
-	e.attach(cs, table, next)
-	remap := make([]int32, len(old))
+	e.set.cands, e.set.table = append(sp.cands[:0], cs...), sp.table
+	e.hold(next)
+	sp.remap = slices.Grow(sp.remap[:0], len(old))[:len(old)]
+	to := uint32(0)
 	for i, c := range old {
-		remap[i] = -1
-		if to, ok := e.set.Slot(c.ID); ok {
-			remap[i] = int32(to)
-			copy(e.set.slots[int(to)*stride:][:stride], oldSlots[i*stride:])
+		// The order mostly stays, so the next one is the likely place.
+		if int(to) >= len(cs) || cs[to].ID != c.ID {
+			there, ok := e.set.Slot(c.ID)
+			if !ok {
+				sp.remap[i] = -1
+				continue
+			}
+			to = there
 		}
+		sp.remap[i] = int32(to)
+		copy(e.set.slots[int(to)*stride:][:stride], oldSlots[i*stride:])
+		to++
 	}
-	for i, c := range cs {
-		e.set.setStatus(i, c.Status)
+	for i := range cs {
+		e.set.setStatus(i, cs[i].Status)
 	}
 	e.set.head[headSet], e.set.head[headCount] = fingerprint(cs), uint64(len(cs))
 	e.set.refresh()
+	sp.cands, sp.table, sp.block = old, oldTable, oldBlock
 	e.policy.Bind(e.fixedWords(), e.set, false)
-	e.policy.Moved(remap)
+	e.policy.Moved(sp.remap)
 	e.policy.Changed()
 }
 
@@ -175,7 +198,13 @@ func (e *Engine) Decide(q *Query, d *Decision) error {
 	if err := e.Place(q.Now, q.Key); err != nil {
 		return err
 	}
-	*d = s.Out
+	o := &s.Out
+	if index := o.Index; o.Offered|uint32(o.Regime) == 0 {
+		// Nothing but the index was written: copying the record would wait for that store.
+		*d = Decision{ID: s.cands[index].ID, Index: index, Threshold: NoThreshold}
+		return nil
+	}
+	*d = *o
 	d.ID = s.cands[d.Index].ID
 	return nil
 }
@@ -184,6 +213,7 @@ func (e *Engine) Decide(q *Query, d *Decision) error {
 // MaxTried or MaxAnswers, and then the next Place has neither.
 func (e *Engine) Attach(now Instant, tried []ID, answers []Answer) error {
 	s := e.set
+	s.care = true
 	err := s.exclude(tried)
 	if err == nil {
 		err = s.answer(answers, max(now, Instant(s.head[headNow])))
@@ -198,15 +228,14 @@ func (e *Engine) Attach(now Instant, tried []ID, answers []Answer) error {
 // is rare returns early: a guest pays for a jump over it as for thirty plain instructions.
 func (e *Engine) Place(now Instant, key Key) error {
 	s := e.set
-	last := Instant(s.head[headNow])
-	if now < last || last == never || len(s.eligible) == 0 || len(s.tried)|len(s.answers) != 0 {
+	if s.care || now < Instant(s.head[headNow]) {
 		return e.placeWithCare(now, key)
 	}
 	s.head[headNow] = uint64(now)
 	if err := e.policy.Decide(now, key); err != nil {
 		return err
 	}
-	e.set.launch()
+	s.launch()
 	return nil
 }
 
@@ -224,6 +253,7 @@ func (e *Engine) placeWithCare(now Instant, key Key) (err error) {
 		}
 	}
 	s.tried, s.answers = s.tried[:0], s.answers[:0]
+	s.care = len(s.eligible) == 0
 	return err
 }
 
@@ -334,7 +364,7 @@ func (e *Engine) Restore(b []byte) error {
 	if len(b) != 8*len(e.block) {
 		return &DetailError{ErrBlock, strconv.Itoa(len(b)) + " bytes, want " + strconv.Itoa(8*len(e.block))}
 	}
-	next := slices.Grow(e.spare[:0], len(e.block))[:len(e.block)]
+	next := slices.Grow(e.spare.block[:0], len(e.block))[:len(e.block)]
 	for i := range next {
 		w := b[8*i : 8*i+8]
 		next[i] = uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
@@ -356,11 +386,11 @@ func (e *Engine) Restore(b []byte) error {
 		e.rebind(old)
 		return &DetailError{ErrBlock, "not a state of this policy"}
 	}
-	e.spare = old
+	e.spare.block = old
 	return nil
 }
 
 func (e *Engine) rebind(block []uint64) {
-	e.attach(e.set.cands, e.set.table, block)
+	e.attach(block)
 	e.policy.Bind(e.fixedWords(), e.set, false)
 }

@@ -11,8 +11,9 @@ import (
 // Set is the candidates as a policy sees them: columns, sampled when they change and never
 // during a decision. Slots are positions in the candidate slice.
 type Set struct {
-	// Out is the decision in the making; a policy fills it in, all but ID. It is a field and
-	// not an argument because a guest's compiler loads an argument anew at each use.
+	// Out is the decision in the making; a policy fills it in, all but ID. It starts as that of a
+	// policy without regimes, which writes Index alone. It is a field and not an argument because
+	// a guest's compiler loads an argument anew at each use.
 	Out Decision
 
 	cands    []Candidate
@@ -24,6 +25,7 @@ type Set struct {
 	head     *[headWords]uint64
 	tried    []uint32 // positions in eligible that this query must avoid, ascending
 	triedBuf [MaxTried]uint32
+	care     bool // the next decision has lists of its own, is the first, or finds nobody eligible
 	answers  []SlotAnswer
 	answered [MaxAnswers]SlotAnswer
 }
@@ -88,6 +90,45 @@ func (s *Set) IsOpen(slot uint32) bool {
 
 // AnyTried reports whether this query avoids an eligible candidate.
 func (s *Set) AnyTried() bool { return len(s.tried) > 0 }
+
+// From is the position, in EligibleSlots, of the first eligible slot at or after one, going
+// round.
+func (s *Set) From(slot uint32) int {
+	at, _ := slices.BinarySearch(s.eligible, slot)
+	if at == len(s.eligible) {
+		at = 0
+	}
+	return at
+}
+
+// LeastInFlight is the position of the first with the fewest queries in flight, and those,
+// among EligibleSlots[from:to], which is not empty.
+func (s *Set) LeastInFlight(from, to int) (at int, load uint32) {
+	least := ^uint64(0)
+	if len(s.eligible) == len(s.cands) && s.stride == 1 { // then a word is a load: ready is zero
+		words := s.slots[from:to]
+		i := 0
+		a, b, c := least, least, least
+		for ; i+4 <= len(words); i += 4 {
+			w := (*[4]uint64)(words[i:])
+			least = min(least, w[0]<<atBits|uint64(i))
+			a = min(a, w[1]<<atBits|uint64(i+1))
+			b = min(b, w[2]<<atBits|uint64(i+2))
+			c = min(c, w[3]<<atBits|uint64(i+3))
+		}
+		least = min(min(least, a), min(b, c))
+		for ; i < len(words); i++ {
+			least = min(least, words[i]<<atBits|uint64(i))
+		}
+	} else {
+		for i, slot := range s.eligible[from:to] {
+			least = min(least, uint64(uint32(s.slots[int(slot)*s.stride]))<<atBits|uint64(i))
+		}
+	}
+	return from + int(least&(1<<atBits-1)), uint32(least >> atBits)
+}
+
+const atBits = 17 // a position among MaxCandidates
 
 // EligibleSlots returns the eligible slots in ascending order. Read only.
 func (s *Set) EligibleSlots() []uint32 { return s.eligible }
@@ -217,35 +258,39 @@ func (s *Set) refresh() {
 		}
 	}
 	s.tried, s.answers = s.triedBuf[:0], s.answered[:0]
+	s.care = len(s.eligible) == 0 || Instant(s.head[headNow]) == never
 }
 
-// index builds a lookup table, or names the position of a repeated identity.
-func index(cs []Candidate) (table []uint32, duplicate int) {
+// index builds a lookup table in the spare one, or names the position of a repeated identity.
+func (sp *spare) index(cs []Candidate) (duplicate int) {
 	size := 2
 	for size < 2*len(cs) {
 		size *= 2
 	}
-	table = make([]uint32, size)
+	table := slices.Grow(sp.table[:0], size)[:size]
+	sp.table = table
+	clear(table)
 	mask := uint32(size - 1)
-	for n, c := range cs {
-		i := uint32(hash.Mix(uint64(c.ID))) & mask
+	for n := range cs {
+		id := cs[n].ID
+		i := uint32(hash.Mix(uint64(id))) & mask
 		for ; table[i] != 0; i = (i + 1) & mask {
-			if cs[table[i]-1].ID == c.ID {
-				return nil, n
+			if cs[table[i]-1].ID == id {
+				return n
 			}
 		}
 		table[i] = uint32(n + 1)
 	}
-	return table, -1
+	return -1
 }
 
 // fingerprint covers everything about a set but its statuses, which are state.
 func fingerprint(cs []Candidate) uint64 {
 	h := hash.Start()
-	for _, c := range cs {
-		h = hash.Word(h, uint64(c.ID))
-		h = hash.Word(h, uint64(c.Weight)<<32|uint64(c.Locality))
-		h = hash.Word(h, uint64(c.Priority))
+	for i := range cs {
+		c := &cs[i]
+		rest := hash.Mix(uint64(c.Weight)<<32|uint64(c.Locality)) + uint64(c.Priority)
+		h = hash.Mix(h + hash.Mix(uint64(c.ID)^rest))
 	}
 	return h
 }

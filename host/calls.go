@@ -23,7 +23,7 @@ func (in *Instance) SetCandidates(now engine.Instant, cs []engine.Candidate) err
 		return err
 	}
 	in.rows = append(in.rows[:0], cs...)
-	in.byID = make(map[engine.ID]uint32, len(cs))
+	clear(in.byID)
 	for i, c := range cs {
 		in.byID[c.ID] = uint32(i)
 	}

@@ -48,7 +48,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 // start brings a guest up. Its clock stands still at 1: the runtime's default clock steps a
 // millisecond a reading, and a collector that watches it stops collecting.
 func (m *Module) start(ctx context.Context) (*Instance, error) {
-	in := &Instance{limit: m.runtime.limit, stderr: &tail{}, rest: map[string]api.Function{}}
+	in := &Instance{limit: m.runtime.limit, stderr: &tail{}, rest: map[string]api.Function{}, byID: map[engine.ID]uint32{}}
 	if in.limit > 0 {
 		limited, cancel := context.WithTimeout(ctx, in.limit)
 		defer cancel()

@@ -24,6 +24,7 @@ func newBenchCmd() *cobra.Command {
 prints nanoseconds a call: the tenth percentile over the rounds, which neighbours disturb least, with the
 median in --json. Quote the ratios; the absolute figures are this machine's.`,
 		Example: `  wasmhost bench
+  wasmhost bench --all --json > bench.json
   wasmhost bench --spec 'prequal seed=7' --candidates 100,4096 --rounds 300 --json`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -35,6 +36,9 @@ median in --json. Quote the ratios; the absolute figures are this machine's.`,
 				if n < 1 || n > 65536 {
 					return badInput("--candidates %d: want 1 to 65536", n)
 				}
+			}
+			if o.All && !cmd.Flags().Changed("candidates") {
+				o.Candidates = []int{8, 64, 512, 4096}
 			}
 			if len(o.Specs) == 0 {
 				for _, name := range policy.Names() {
@@ -51,7 +55,7 @@ median in --json. Quote the ratios; the absolute figures are this machine's.`,
 				before, after = "\r\x1b[K", "" // in place
 			}
 			o.Progress = func(done, all int, name string) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s%d of about %d: %s%s", before, done, all, name, after)
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s%d of %d fleets: %s%s", before, done, all, name, after)
 			}
 			rep, err := bench.Run(cmd.Context(), m, o)
 			fmt.Fprint(cmd.ErrOrStderr(), before)
@@ -68,6 +72,7 @@ median in --json. Quote the ratios; the absolute figures are this machine's.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	f.StringArrayVar(&o.Specs, "spec", nil, "what to time; give it once for each (default every policy)")
 	f.IntSliceVar(&o.Candidates, "candidates", []int{8, 100, 1000}, "fleet sizes")
+	f.BoolVar(&o.All, "all", false, "8, 64, 512 and 4096 candidates, also with half of them draining, and with a change of the set before each decision")
 	f.IntVar(&o.Rounds, "rounds", 100, "rounds, each with native, guest and empty calls in turn")
 	complete(cmd, "spec", policy.Names()...)
 	return cmd
@@ -76,10 +81,10 @@ median in --json. Quote the ratios; the absolute figures are this machine's.`,
 func writeBench(w io.Writer, r *bench.Report) error {
 	fmt.Fprintf(w, "%s, %s, module %s\nempty call of the guest: %.1f ns\n\n", r.Go, r.Machine, r.Module[:12], r.EmptyCall)
 	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "operation\tcandidates\tnative ns\tguest ns\tguest/native\tguest/empty\tallocs native\tguest\t")
+	fmt.Fprintln(t, "operation\tcandidates\tdraining\tnative ns\tguest ns\tguest/native\tguest/empty\tallocs native\tguest\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%.0f\t\n", row.Name, row.Candidates,
-			row.Native, row.Guest, row.Ratio, row.EmptyCalls, row.NativeAlloc, row.GuestAlloc)
+		fmt.Fprintf(t, "%s %s\t%d\t%s\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%.0f\t\n", row.Policy, row.Operation, row.Candidates,
+			map[bool]string{true: "half", false: "none"}[row.Draining], row.Native, row.Guest, row.Ratio, row.EmptyCalls, row.NativeAlloc, row.GuestAlloc)
 	}
 	return t.Flush()
 }

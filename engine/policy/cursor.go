@@ -1,14 +1,13 @@
 package policy
 
-import (
-	"slices"
-
-	"github.com/headroom-lb/headroom/engine"
-)
+import "github.com/headroom-lb/headroom/engine"
 
 // cursor is a place in a rotation: the slot after the replica that decided last. It starts at
 // a slot of this machine's own, so that many clients do not march in step.
-type cursor struct{ w *[cursorWords]uint64 }
+type cursor struct {
+	w    *[cursorWords]uint64
+	next int // derived: the turn as a position among the eligible; unsettled until it is looked for
+}
 
 const (
 	cursorAt = iota
@@ -16,17 +15,41 @@ const (
 	cursorWords
 )
 
-func (c *cursor) bind(fixed []uint64) { c.w = (*[cursorWords]uint64)(fixed) }
+const unsettled = -1
 
-// from is the slot at which the turn is.
-func (c *cursor) from(s *engine.Set) uint32 {
+func (c *cursor) bind(fixed []uint64) {
+	c.w = (*[cursorWords]uint64)(fixed)
+	c.next = unsettled
+}
+
+// changed follows a change of the set or of its statuses.
+func (c *cursor) changed() { c.next = unsettled }
+
+// turn is the position, among the eligible, of the first at or after the cursor.
+func (c *cursor) turn(s *engine.Set) int {
+	if c.next == unsettled {
+		c.next = c.find(s)
+	}
+	return c.next
+}
+
+func (c *cursor) find(s *engine.Set) int {
 	if c.w[cursorStarted] == 0 {
 		c.w[cursorAt], c.w[cursorStarted] = uint64(s.Draw(uint32(s.Len()))), 1
 	}
-	return uint32(c.w[cursorAt])
+	return s.From(uint32(c.w[cursorAt]))
 }
 
-func (c *cursor) pass(slot uint32) { c.w[cursorAt] = uint64(slot) + 1 }
+// pass takes the candidate at a position and hands the turn to the one after it.
+func (c *cursor) pass(s *engine.Set, at int) uint32 {
+	eligible := s.EligibleSlots()
+	slot := eligible[at]
+	if at++; at == len(eligible) {
+		at = 0
+	}
+	c.next, c.w[cursorAt] = at, uint64(slot)+1
+	return slot
+}
 
 // moved keeps the turn with the replica that decided last, or, where that has left, at its
 // slot, which another has taken.
@@ -36,7 +59,7 @@ func (c *cursor) moved(remap []int32) {
 		return
 	}
 	if to := remap[last]; to >= 0 {
-		c.pass(uint32(to))
+		c.w[cursorAt] = uint64(to) + 1
 	} else {
 		c.w[cursorAt] = uint64(last)
 	}
@@ -46,24 +69,12 @@ func (c *cursor) valid() bool {
 	return c.w[cursorAt] <= engine.MaxCandidates && c.w[cursorStarted] <= 1
 }
 
-// nextOpen is the first open slot at or after from, going round.
-func nextOpen(s *engine.Set, from uint32) uint32 {
-	if int(from) >= s.Len() {
-		from = 0
-	}
-	if s.IsOpen(from) {
-		return from
-	}
-	eligible := s.EligibleSlots()
-	i, _ := slices.BinarySearch(eligible, from)
-	for range len(eligible) {
-		if i == len(eligible) {
-			i = 0
+// open is the position of the first open candidate at or after one, going round; there is one.
+func open(s *engine.Set, at int) int {
+	for eligible := s.EligibleSlots(); !s.IsOpen(eligible[at]); {
+		if at++; at == len(eligible) {
+			at = 0
 		}
-		if s.IsOpen(eligible[i]) {
-			return eligible[i]
-		}
-		i++
 	}
-	return eligible[0]
+	return at
 }

@@ -130,6 +130,19 @@ func TestDecisionsReadingsAndReportsDoNotAllocate(t *testing.T) {
 	}
 }
 
+// A change of the set builds in what the last one left behind.
+func TestAChangeOfTheSetDoesNotAllocate(t *testing.T) {
+	for _, name := range policy.Names() {
+		e, cs := machine(t, name+" seed=7", 50)
+		less := append(append([]engine.Candidate(nil), cs[:25]...), cs[26:]...)
+		assert.Zero(t, testing.AllocsPerRun(20, func() {
+			_ = e.SetCandidates(0, less)
+			_ = e.SetStatus(0, cs[3].ID, engine.StatusDraining)
+			_ = e.SetCandidates(0, cs)
+		}), name)
+	}
+}
+
 func TestInFlightCountsReturnToZero(t *testing.T) {
 	for _, name := range policy.Names() {
 		e, cs := machine(t, name+" seed=7", 10)

@@ -37,34 +37,43 @@ func (p *LeastLoaded) Bind(fixed []uint64, s *engine.Set, _ bool) {
 // Moved keeps the place of the replica that decided last.
 func (p *LeastLoaded) Moved(remap []int32) { p.turn.moved(remap) }
 
+// Changed looks for the turn among those eligible now.
+func (p *LeastLoaded) Changed() { p.turn.changed() }
+
 // Decide scans the eligible candidates once; the first least one at or after the cursor wins.
 func (p *LeastLoaded) Decide(_ engine.Instant, _ engine.Key) error {
-	s, tried := p.Set, p.Set.AnyTried()
-	from := p.turn.from(s)
-	best, after := leastOpen{load: ^uint64(0)}, leastOpen{load: ^uint64(0)}
-	for _, slot := range s.EligibleSlots() {
-		if tried && !s.IsOpen(slot) {
-			continue
-		}
-		load := uint64(s.InFlight(slot))
-		if load < best.load {
-			best = leastOpen{load, slot}
-		}
-		if slot >= from && load < after.load {
-			after = leastOpen{load, slot}
+	s := p.Set
+	if s.AnyTried() {
+		return p.decideAvoiding()
+	}
+	from := p.turn.turn(s)
+	best, load := s.LeastInFlight(from, s.Eligible())
+	if from > 0 {
+		if i, l := s.LeastInFlight(0, from); l < load {
+			best = i
 		}
 	}
-	if after.load == best.load {
-		best = after
-	}
-	p.turn.pass(best.slot)
-	direct(s, best.slot)
+	direct(s, p.turn.pass(s, best))
 	return nil
 }
 
-type leastOpen struct {
-	load uint64
-	slot uint32
+func (p *LeastLoaded) decideAvoiding() error {
+	s := p.Set
+	eligible := s.EligibleSlots()
+	best := open(s, p.turn.turn(s))
+	for at := best; ; {
+		if at++; at == len(eligible) {
+			at = 0
+		}
+		if at == best {
+			break
+		}
+		if s.IsOpen(eligible[at]) && s.InFlight(eligible[at]) < s.InFlight(eligible[best]) {
+			best = at
+		}
+	}
+	direct(s, p.turn.pass(s, best))
+	return nil
 }
 
 // Valid checks the restored cursor.

@@ -42,7 +42,21 @@ func (p *PowerOfTwo) Spec() string {
 
 // Decide compares distinct draws: the k-th is drawn among the open candidates not drawn yet.
 func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key) error {
-	direct(p.Set, p.draw(nil))
+	s := p.Set
+	if n := uint32(s.Eligible()); p.choices == 2 && n > 1 && !s.AnyTried() {
+		slots := s.EligibleSlots()
+		i, j := s.Draw(n), s.Draw(n-1)
+		if j >= i {
+			j++
+		}
+		slot, other := slots[i], slots[j]
+		if s.InFlight(other) < s.InFlight(slot) {
+			slot = other
+		}
+		direct(s, slot)
+		return nil
+	}
+	direct(s, p.draw(nil))
 	return nil
 }
 

@@ -5,7 +5,7 @@ import "github.com/headroom-lb/headroom/engine"
 // RoundRobin decides for each open candidate in turn, in slot order, from a start that its
 // seed draws.
 //
-// Cost O(1) for ready fleets, O(log n) to find the place after a change. The turn is
+// Cost O(1), O(log n) for the first decision after a change. The turn is
 // anchored to the replica that served last, so reordering the set does not restart it; when
 // that replica is gone the turn goes on from its slot. There are no ties. It fails only as
 // the engine does, when no candidate is open.
@@ -39,11 +39,17 @@ func (p *RoundRobin) Bind(fixed []uint64, s *engine.Set, _ bool) {
 // Moved keeps the turn with the replica that served last.
 func (p *RoundRobin) Moved(remap []int32) { p.turn.moved(remap) }
 
+// Changed looks for the turn among those eligible now.
+func (p *RoundRobin) Changed() { p.turn.changed() }
+
 // Decide takes the first open candidate at or after the cursor.
 func (p *RoundRobin) Decide(_ engine.Instant, _ engine.Key) error {
-	slot := nextOpen(p.Set, p.turn.from(p.Set))
-	p.turn.pass(slot)
-	direct(p.Set, slot)
+	s := p.Set
+	at := p.turn.turn(s)
+	if s.AnyTried() {
+		at = open(s, at)
+	}
+	direct(s, p.turn.pass(s, at))
 	return nil
 }
 
@@ -52,5 +58,6 @@ func (p *RoundRobin) Valid() bool { return p.turn.valid() }
 
 // Explain names the turn.
 func (p *RoundRobin) Explain(_ engine.Instant, _ engine.Key, x *engine.Explanation) {
-	x.Because = "is the first open candidate at or after the turn, which is at position " + itoa(int(p.turn.from(p.Set)))
+	turn := p.Set.EligibleSlots()[p.turn.turn(p.Set)]
+	x.Because = "is the first open candidate from the one whose turn it is, candidate " + itoa(int(turn))
 }

@@ -9,8 +9,9 @@ import (
 // MaxPool bounds a pool: a set of handles fits in one word.
 const MaxPool = 64
 
-// Pool is the bounded probe pool. Entries live under fixed handles and never move; each has a
-// key in a column that a decision scans, so that a decision is one short branch-free pass.
+// Pool is the bounded probe pool. Entries live under fixed handles and never move. In a pool of
+// up to sixteen their order by rank and by age is two words, so that a decision looks at the
+// entry that leaves and the one that decides and at no other; larger pools are scanned.
 // Charging and reading are the caller's one step; nothing here is safe for concurrent use.
 type Pool struct {
 	self    *Pool // a guest keeps a pointer it loaded in a register, but loads an argument at each use
@@ -24,18 +25,16 @@ type Pool struct {
 	recs []uint64 // recWords for each handle
 
 	// Derived from the state, the set and the threshold.
-	key        column  // by handle: rank | handle
-	age        column  // by handle: (seqEnd - sequence) << 6 | handle: the oldest has the most
-	plain      bool    // every entry is eligible and knows its latency, and the pool is one chunk
-	speed      column  // by handle: latency as far as keys tell it apart
-	where      []uint8 // by slot: handle + 1 of its entry, or 0
-	free       uint64  // handles not in use
-	cold       int     // entries at or below the threshold
-	alike      bool    // two keys may tie
-	unknown    int     // entries without a latency
-	ineligible int     // entries whose replica may not receive queries
-	oldest     engine.Instant
-	threshold  uint32
+	order     packed  // by rank, the best first, unknown latencies as if the slowest
+	ages      packed  // by admission, the oldest first
+	key       keys    // by handle
+	where     []uint8 // by slot: handle + 1 of its entry, or 0
+	free      uint64  // handles not in use
+	cold      int     // entries at or below the threshold
+	unknown   int     // entries without a latency
+	odd       int     // those, and entries whose replica is not eligible; one more if the pool is large
+	oldest    engine.Instant
+	threshold uint32
 }
 
 const (
@@ -57,11 +56,7 @@ const (
 	recWords
 )
 
-const (
-	blank      = ^uint64(0)
-	unknownLat = uint64(engine.MaxLatency) + 1
-	seqEnd     = 1<<57 - 1
-)
+const unknownLat = uint64(engine.MaxLatency) + 1
 
 // Init makes a pool with room for max entries, at most MaxPool, of which Serve wants a minimum.
 // Bind it before use, and do not copy it.
@@ -84,48 +79,49 @@ func (p *Pool) Bind(words []uint64, s *engine.Set, fresh bool) {
 	p.derive()
 }
 
-// derive rebuilds every column that is not state. It reads corrupt state without harm.
+// derive rebuilds all that is not state. It reads corrupt state without harm.
 func (p *Pool) derive() {
 	p.free = blank >> (MaxPool - p.max)
-	p.key.init(p.max)
-	p.age.init(p.max)
-	p.speed.init(p.max)
-	p.unknown, p.oldest = 0, 0
-	first := blank
 	for h := range uint32(p.max) {
+		if p.rec(h)[recSlot]>>32 != 0 {
+			p.free &^= 1 << h
+		}
+	}
+	p.ages, p.oldest = 0, 0
+	first := blank
+	for used := p.used(); used != 0; used &= used - 1 {
+		h := uint32(bits.TrailingZeros64(used))
 		r := p.rec(h)
-		if r[recSlot]>>32 == 0 {
-			continue
-		}
-		p.free &^= 1 << h
-		p.age.w[h], p.speed.w[h] = (seqEnd-r[recSeq])<<6|uint64(h), min(r[recLat], ToldLatency)
-		if r[recLat] == unknownLat {
-			p.unknown++
-		}
 		if r[recSeq] < first {
 			first, p.oldest = r[recSeq], engine.Instant(r[recAt])
 		}
+		if p.packs() {
+			p.ages = p.ages.put(p.elder(h)<<2, h)
+		}
 	}
 	p.rerank()
-	p.compare()
 	p.Changed()
 }
 
-func (p *Pool) assess() { p.plain = p.unknown|p.ineligible == 0 && p.max <= chunk }
-
-// compare finds out whether keys may tie: two entries have a latency in common, or two
-// latencies or a RIF lie beyond what keys tell apart.
-func (p *Pool) compare() {
-	p.alike = false
-	for used := p.used(); used != 0 && !p.alike; used &= used - 1 {
-		h := uint32(bits.TrailingZeros64(used))
-		p.alike = p.speed.count(p.speed.w[h]) > 1 || uint32(p.rec(h)[recRIF]) >= ToldRIF
+// elder is how many entries of lower handles were admitted before one.
+func (p *Pool) elder(h uint32) (n uint) {
+	for used := p.used() & (1<<h - 1); used != 0; used &= used - 1 {
+		if p.rec(uint32(bits.TrailingZeros64(used)))[recSeq] < p.rec(h)[recSeq] {
+			n++
+		}
 	}
+	return n
 }
+
+// packs reports whether orders fit into words.
+func (p *Pool) packs() bool { return p.max <= packedRoom }
 
 // Changed follows a change of the set or of its statuses.
 func (p *Pool) Changed() {
-	p.ineligible = 0
+	p.unknown, p.odd = 0, 0
+	if !p.packs() {
+		p.odd = 1
+	}
 	if n := p.set.Len(); cap(p.where) < n {
 		p.where = make([]uint8, n)
 	} else {
@@ -134,14 +130,18 @@ func (p *Pool) Changed() {
 	}
 	for used := p.used(); used != 0; used &= used - 1 {
 		h := uint32(bits.TrailingZeros64(used))
-		if slot := uint32(p.rec(h)[recSlot]); int(slot) < len(p.where) {
+		r := p.rec(h)
+		if r[recLat] == unknownLat {
+			p.unknown++
+			p.odd++
+		}
+		if slot := uint32(r[recSlot]); int(slot) < len(p.where) {
 			p.where[slot] = uint8(h + 1)
 			if !p.set.IsEligible(slot) {
-				p.ineligible++
+				p.odd++
 			}
 		}
 	}
-	p.assess()
 }
 
 func (p *Pool) rec(h uint32) *[recWords]uint64 {
@@ -170,22 +170,65 @@ func (p *Pool) SetLimit(limit int) (evicted int) {
 
 // SetThreshold puts the RIF above which an entry is hot in force.
 func (p *Pool) SetThreshold(t uint32) {
-	if t != p.threshold {
-		p.threshold = t
-		p.rerank()
+	old := p.threshold
+	if t == old {
+		return
+	}
+	p.threshold = t
+	low, high := min(old, t), max(old, t)
+	for used := p.used(); used != 0; used &= used - 1 {
+		h := uint32(bits.TrailingZeros64(used))
+		if rif := uint32(p.rec(h)[recRIF]); low < rif && rif <= high {
+			if rif <= t {
+				p.cold++
+			} else {
+				p.cold--
+			}
+			p.move(h)
+		}
 	}
 }
 
 func (p *Pool) rerank() {
-	p.cold = 0
+	p.cold, p.order = 0, 0
+	for i := range p.key {
+		p.key[i] = blank
+	}
+	n := 0
 	for used := p.used(); used != 0; used &= used - 1 {
 		h := uint32(bits.TrailingZeros64(used))
 		r := p.rec(h)
-		rif := uint32(r[recRIF])
-		p.key.w[h] = p.rank(rif, r[recLat], p.threshold) | uint64(h)
-		if rif <= p.threshold {
+		if uint32(r[recRIF]) <= p.threshold {
 			p.cold++
 		}
+		if int(uint32(r[recSlot])) < p.set.Len() { // or the words are a stranger's, or of a set that has just changed
+			p.place(h, n)
+			n++
+		}
+	}
+}
+
+// place puts an entry into the order of n others.
+func (p *Pool) place(h uint32, n int) {
+	if !p.packs() {
+		return
+	}
+	r := p.rec(h)
+	k := p.rank(uint32(r[recRIF]), r[recLat], p.threshold)
+	at := p.key.below(k)
+	for at < n && p.key[p.order.at(at)] == k && p.precedes(p.order.at(at), h, unknownLat) {
+		at++
+	}
+	p.key[h%packedRoom] = k
+	p.order = p.order.put(uint(at)<<2, h)
+}
+
+// move follows a change of an entry's RIF or of its side of the threshold.
+func (p *Pool) move(h uint32) {
+	if p.packs() {
+		p.order = p.order.cut(p.order.find(h))
+		p.key[h%packedRoom] = blank
+		p.place(h, p.Len()-1)
 	}
 }
 
@@ -222,6 +265,7 @@ func (p *Pool) Record(now engine.Instant, in *Incoming) engine.Admission {
 		result = engine.EvictedOldest
 	}
 	p = p.self
+	n := p.Len()
 	h := uint32(bits.TrailingZeros64(p.free))
 	seq := p.head[poolSeq]
 	rif := min(in.RIF, engine.NoThreshold-1)
@@ -235,25 +279,23 @@ func (p *Pool) Record(now engine.Instant, in *Incoming) engine.Admission {
 	p.head[poolSeq] = seq + 1
 	p.where[in.Slot] = uint8(h + 1)
 	p.free &^= 1 << h
-	told := min(lat, ToldLatency)
-	if !p.alike {
-		p.alike = rif >= ToldRIF || p.speed.count(told) != 0
-	}
-	p.key.w[h] = p.rank(rif, lat, p.threshold) | uint64(h)
-	p.age.w[h], p.speed.w[h] = (seqEnd-seq)<<6|uint64(h), told
-	if p.Len() == 1 {
-		p.oldest = now
-	}
 	if rif <= p.threshold {
 		p.cold++
 	}
+	if n == 0 {
+		p.oldest = now
+	}
 	if lat == unknownLat {
 		p.unknown++
+		p.odd++
 	}
 	if !p.set.IsEligible(in.Slot) {
-		p.ineligible++
+		p.odd++
 	}
-	p.assess()
+	if p.packs() {
+		p.ages = p.ages.put(uint(n)<<2, h)
+		p.place(h, n)
+	}
 	return result
 }
 
@@ -284,24 +326,31 @@ func (p *Pool) earliestAsked() engine.Instant {
 
 // remove takes an entry out.
 func (p *Pool) remove(h uint32) {
+	p = p.self
 	h &= MaxPool - 1
 	r := p.rec(h)
-	slot, rif, told := uint32(r[recSlot]), uint32(r[recRIF]), p.speed.w[h]
-	if r[recLat] == unknownLat {
-		p.unknown--
+	if p.odd != 0 {
+		p.oddLeaves(r)
 	}
-	if p.ineligible > 0 && !p.set.IsEligible(slot) {
-		p.ineligible--
-	}
-	if rif <= p.threshold {
+	if uint32(r[recRIF]) <= p.threshold {
 		p.cold--
 	}
+	p.where[uint32(r[recSlot])] = 0
 	p.free |= 1 << h
-	p.key.w[h], p.age.w[h], p.speed.w[h], p.where[slot] = blank, blank, blank, 0
 	r[recSlot] = 0
-	p.assess()
-	if p.alike && (told == ToldLatency || rif >= ToldRIF || p.speed.count(told) > 0) {
-		p.compare()
+	if p.packs() {
+		p.order, p.ages = p.order.cut(p.order.find(h)), p.ages.cut(p.ages.find(h))
+		p.key[h%packedRoom] = blank
+	}
+}
+
+func (p *Pool) oddLeaves(r *[recWords]uint64) {
+	if r[recLat] == unknownLat {
+		p.unknown--
+		p.odd--
+	}
+	if !p.set.IsEligible(uint32(r[recSlot])) {
+		p.odd--
 	}
 }
 

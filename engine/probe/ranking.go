@@ -13,39 +13,35 @@ const (
 	ToldLatency = 1<<33 - 1
 )
 
-// Rank maps an entry to its place in one order, less is better: a multiple of 64 below all
-// ones. Where two keys are equal, the lower RIF is better, then the lower latency, then the
-// newer receipt, then the lower [engine.Set.Tie]: one strict total order, whose minimum
-// decides and whose maximum is removed. Keys may be equal only for entries of equal latency,
-// or beyond what keys tell apart; unequal keys must be right. At or below the threshold a key
-// does not depend on RIF.
+// Rank maps an entry to its place in one order, less is better and all ones is nobody's place.
+// Where two keys are equal, the lower RIF is better, then the lower latency, then the newer
+// receipt, then the lower [engine.Set.Tie]: one strict total order, whose minimum decides and
+// whose maximum is removed. Unequal keys must be right. At or below the threshold a key does
+// not depend on RIF.
 type Rank func(rif uint32, latency uint64, threshold uint32) uint64
 
 // worst is the handle of the last in the order, over every entry, eligible or not.
 func (p *Pool) worst() uint32 {
-	if p.unknown > 0 {
+	if p.unknown > 0 || !p.packs() {
 		return p.settle(p.used(), p.median(p.used()), true)
 	}
-	return p.holder(p.key.most(), true)
-}
-
-// holder is the handle of the entry with a key that a scan found: the first, or last, of
-// those that share its rank.
-func (p *Pool) holder(key uint64, last bool) uint32 {
-	if !p.alike {
-		return uint32(key & (MaxPool - 1))
-	}
-	var sharing uint64
-	for used := p.used(); used != 0; used &= used - 1 {
-		if h := bits.TrailingZeros64(used); p.key.w[h]>>6 == key>>6 {
-			sharing |= 1 << h
-		}
-	}
-	return p.settle(sharing, unknownLat, last)
+	return p.order.at(p.Len() - 1)
 }
 
 // firstIn is the handle of the entry received first; the pool is not empty.
-func (p *Pool) firstIn() uint32 { return uint32(p.age.most() & (MaxPool - 1)) }
+func (p *Pool) firstIn() uint32 {
+	if p.packs() {
+		return p.ages.at(0)
+	}
+	used := p.used()
+	first := uint32(bits.TrailingZeros64(used))
+	for used &= used - 1; used != 0; used &= used - 1 {
+		if h := uint32(bits.TrailingZeros64(used)); p.rec(h)[recSeq] < p.rec(first)[recSeq] {
+			first = h
+		}
+	}
+	return first
+}
 
 // Offer is what the entries of open candidates add up to.
 type Offer struct {

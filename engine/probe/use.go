@@ -73,14 +73,21 @@ func (p *Pool) compensate(h uint32) {
 	if rif == engine.NoThreshold-1 {
 		return
 	}
+	r[recRIF]++
 	if rif == p.threshold {
 		p.cold--
 	}
-	r[recRIF]++
-	if rif >= p.threshold {
-		p.key.w[h] = p.rank(rif+1, r[recLat], p.threshold) | uint64(h)
+	if rif >= p.threshold || p.tied(h) {
+		p.move(h)
 	}
-	if rif+1 >= ToldRIF {
-		p.alike = true
+}
+
+// tied reports whether a cold entry's place hangs on its RIF, because another may share its key.
+func (p *Pool) tied(h uint32) bool {
+	if !p.packs() {
+		return false
 	}
+	k := p.key[h%packedRoom]
+	next := p.order.find(h)>>2 + 1
+	return int(next) < p.Len() && p.key[p.order.at(int(next))] == k
 }

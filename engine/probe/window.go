@@ -1,6 +1,10 @@
 package probe
 
-import "github.com/headroom-lb/headroom/engine"
+import (
+	"slices"
+
+	"github.com/headroom-lb/headroom/engine"
+)
 
 // MaxWindow bounds a window.
 const MaxWindow = 4096
@@ -19,9 +23,15 @@ type Window struct {
 	age  engine.Duration
 	q    uint64 // quantile in parts per 10,000
 
-	sorted    ranked // derived: the RIFs in force, ascending
-	threshold uint32 // derived
+	// Derived. The RIF of the rank asked for, and how many are less and equal: one reading more
+	// or less seldom moves it, and then to a neighbour.
+	pivot     uint64
+	below     int
+	equal     int
+	index     int // of the rank, for the readings in force
+	threshold uint32
 	due       engine.Instant
+	sorted    []uint64 // scratch
 }
 
 const (
@@ -33,7 +43,7 @@ const (
 // Init makes a window of up to max readings younger than age, ranked at quantile q, in parts
 // per 10,000. Bind it before use.
 func (w *Window) Init(max int, age engine.Duration, q uint64) {
-	*w = Window{max: max, age: age, q: q, sorted: newRanked(max)}
+	*w = Window{max: max, age: age, q: q, sorted: make([]uint64, 0, max)}
 }
 
 // Words is the size of the window's state.
@@ -44,15 +54,28 @@ func (w *Window) Bind(words []uint64) {
 	w.head = (*[windowHead]uint64)(words)
 	w.at = words[windowHead : windowHead+w.max]
 	w.rif = words[windowHead+w.max : w.Words()]
-	w.sorted.clear()
-	for i := range min(w.Len(), w.max) {
-		w.sorted.insert(uint32(w.rif[(int(w.head[windowFirst]%uint64(w.max))+i)%w.max]))
-	}
-	w.rank()
-	w.due = never
+	w.pivot, w.below, w.equal, w.due = 0, 0, 0, never
 	if w.sound() {
+		older, newer := w.live()
+		w.sorted = append(append(w.sorted[:0], older...), newer...)
+		slices.Sort(w.sorted)
+		if w.count(); len(w.sorted) > 0 {
+			w.pivot = w.sorted[w.index]
+			w.below, _ = slices.BinarySearch(w.sorted, w.pivot)
+			w.equal = occurrences(w.sorted, w.pivot)
+		}
 		w.arm()
 	}
+	w.rank()
+}
+
+// live is the RIFs in force, the oldest first, in one or two pieces.
+func (w *Window) live() (older, newer []uint64) {
+	first, n := int(w.head[windowFirst]), w.Len()
+	if past := first + n - w.max; past > 0 {
+		return w.rif[first:], w.rif[:past]
+	}
+	return w.rif[first : first+n], nil
 }
 
 // sound reports whether the ring lies within its words, as it does unless a stranger wrote
@@ -78,31 +101,33 @@ func (w *Window) Threshold() uint32 { return w.threshold }
 // Add takes a reading's RIF. The oldest leaves a full window.
 func (w *Window) Add(now engine.Instant, rif uint32) {
 	w.shed(now)
-	v := min(rif, engine.NoThreshold-1)
+	v := uint64(min(rif, engine.NoThreshold-1))
 	first, n := int(w.head[windowFirst]), w.Len()
 	if n < w.max {
 		to := first + n
 		if to >= w.max {
 			to -= w.max
 		}
-		w.at[to], w.rif[to] = uint64(now), uint64(v)
+		w.at[to], w.rif[to] = uint64(now), v
 		w.head[windowLen]++
-		w.sorted.insert(v)
-		w.rank()
-		w.arm()
-		return
+		w.count()
+	} else {
+		w.tally(w.rif[first], -1)
+		w.at[first], w.rif[first] = uint64(now), v
+		if first++; first == w.max {
+			first = 0
+		}
+		w.head[windowFirst] = uint64(first)
 	}
-	old := uint32(w.rif[first])
-	w.at[first], w.rif[first] = uint64(now), uint64(v)
-	if first++; first == w.max {
-		first = 0
-	}
-	w.head[windowFirst] = uint64(first)
-	if old != v {
-		w.sorted.swap(old, v)
-		w.rank()
-	}
+	w.tally(v, 1)
+	w.rank()
 	w.arm()
+}
+
+// tally counts a RIF that comes or goes on its side of the pivot.
+func (w *Window) tally(v uint64, one int) {
+	w.below += one * lessKey(v, w.pivot)
+	w.equal += one * (1 - lessKey(v, w.pivot) - lessKey(w.pivot, v))
 }
 
 // Due is the instant at which the oldest reading reaches the age limit.
@@ -123,20 +148,68 @@ func (w *Window) shed(now engine.Instant) {
 
 func (w *Window) drop() {
 	first := w.head[windowFirst]
-	w.sorted.remove(uint32(w.rif[first]))
+	w.tally(w.rif[first], -1)
 	w.at[first], w.rif[first] = 0, 0
 	if first++; first == uint64(w.max) {
 		first = 0
 	}
 	w.head[windowFirst] = first
 	w.head[windowLen]--
+	w.count()
 }
 
+// count follows a change of how many readings are in force.
+func (w *Window) count() {
+	w.index = max(int((w.q*uint64(w.Len())+Unit-1)/Unit), 1) - 1
+}
+
+// rank moves the pivot to the rank asked for.
 func (w *Window) rank() {
-	w.threshold = engine.NoThreshold
-	if k := uint64(w.sorted.n); k > 0 && w.q < Unit {
-		w.threshold = w.sorted.at[max((w.q*k+Unit-1)/Unit, 1)-1]
+	if w.Len() == 0 || w.q >= Unit {
+		w.threshold = engine.NoThreshold
+		return
 	}
+	if w.below > w.index || w.below+w.equal <= w.index {
+		w.seek()
+	}
+	w.threshold = uint32(w.pivot)
+}
+
+func (w *Window) seek() {
+	older, newer := w.live()
+	for w.below > w.index {
+		next := uint64(0)
+		for _, part := range [2][]uint64{older, newer} {
+			for _, v := range part {
+				if v < w.pivot {
+					next = max(next, v)
+				}
+			}
+		}
+		w.pivot, w.equal = next, occurrences(older, next)+occurrences(newer, next)
+		w.below -= w.equal
+	}
+	for w.below+w.equal <= w.index {
+		next := ^uint64(0)
+		for _, part := range [2][]uint64{older, newer} {
+			for _, v := range part {
+				if v > w.pivot {
+					next = min(next, v)
+				}
+			}
+		}
+		w.below += w.equal
+		w.pivot, w.equal = next, occurrences(older, next)+occurrences(newer, next)
+	}
+}
+
+func occurrences(in []uint64, of uint64) (n int) {
+	for _, v := range in {
+		if v == of {
+			n++
+		}
+	}
+	return n
 }
 
 // Valid reports whether the state words are a state this window could have made.

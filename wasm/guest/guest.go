@@ -11,6 +11,7 @@
 package guest
 
 import (
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -25,6 +26,7 @@ var (
 	arena   = make([]byte, abi.ArenaMin)
 	text    string
 
+	rows     []engine.Candidate
 	tried    [abi.MaxTried]engine.ID
 	answers  [abi.MaxAnswers]engine.Answer
 	answered int32 // answers that belong to the next decision
@@ -96,11 +98,11 @@ func lbCandidates(now int64, n int32) int32 {
 	if machine == nil || n < 0 || int(n)*abi.CandidateSize > len(arena) {
 		return int32(abi.CodeInternal)
 	}
-	cs := make([]engine.Candidate, n)
-	for i := range cs {
-		abi.GetCandidate(arena[i*abi.CandidateSize:], &cs[i])
+	rows = slices.Grow(rows[:0], int(n))[:n]
+	for i := range rows {
+		abi.GetCandidate(arena[i*abi.CandidateSize:], &rows[i])
 	}
-	return code(machine.SetCandidates(engine.Instant(now), cs))
+	return code(machine.SetCandidates(engine.Instant(now), rows))
 }
 
 //go:wasmexport lb_status

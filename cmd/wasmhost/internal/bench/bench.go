@@ -18,8 +18,10 @@ import (
 // Row is one operation: nanoseconds a call, the tenth percentile over rounds, which is
 // steady on a busy machine, with the median beside it.
 type Row struct {
-	Name        string  `json:"name"`
+	Policy      string  `json:"policy"`
+	Operation   string  `json:"operation"` // decide, record, or change: a change of the set and a decision
 	Candidates  int     `json:"candidates"`
+	Draining    bool    `json:"half_draining"`
 	Native      float64 `json:"native_ns"`
 	NativeP50   float64 `json:"native_p50_ns"`
 	Guest       float64 `json:"guest_ns"`
@@ -41,11 +43,12 @@ type Report struct {
 	Rows      []Row   `json:"rows"`
 }
 
-// Options choose what is timed. Progress hears of each finished row.
+// Options choose what is timed. Progress hears of each finished fleet.
 type Options struct {
 	Specs      []string
 	Candidates []int
 	Rounds     int
+	All        bool // half-draining fleets and changes of the set too
 	Progress   func(done, all int, name string)
 }
 
@@ -57,24 +60,21 @@ func Run(ctx context.Context, m *host.Module, o Options) (*Report, error) {
 		Go: runtime.Version(), Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 		Module: m.DigestText(), Rounds: o.Rounds,
 	}
-	all := len(o.Specs) * len(o.Candidates)
-	for _, spec := range o.Specs {
-		for _, n := range o.Candidates {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			rows, empty, err := one(ctx, m, spec, n, o.Rounds)
-			if err != nil {
-				return nil, err
-			}
-			r.Rows = append(r.Rows, rows...)
-			if r.EmptyCall == 0 || empty[0] < r.EmptyCall {
-				r.EmptyCall, r.EmptyP50 = empty[0], empty[1]
-			}
-			all = max(all, len(r.Rows))
-			if o.Progress != nil {
-				o.Progress(len(r.Rows), all, rows[0].Name)
-			}
+	fleets := o.fleets()
+	for i, f := range fleets {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rows, empty, err := one(ctx, m, f, o)
+		if err != nil {
+			return nil, err
+		}
+		r.Rows = append(r.Rows, rows...)
+		if r.EmptyCall == 0 || empty[0] < r.EmptyCall {
+			r.EmptyCall, r.EmptyP50 = empty[0], empty[1]
+		}
+		if o.Progress != nil {
+			o.Progress(i+1, len(fleets), rows[0].Policy)
 		}
 	}
 	for i := range r.Rows {
@@ -83,57 +83,92 @@ func Run(ctx context.Context, m *host.Module, o Options) (*Report, error) {
 	return r, nil
 }
 
-// one times a spec on one fleet size: decisions alone, and for a policy that takes readings
-// the readings too.
-func one(ctx context.Context, m *host.Module, spec string, n, rounds int) (rows []Row, empty [2]float64, err error) {
-	p, err := policy.Parse(spec)
+// fleet is what one pair of machines serves.
+type fleet struct {
+	spec     string
+	n        int
+	draining bool
+}
+
+func (o *Options) fleets() (fs []fleet) {
+	for _, spec := range o.Specs {
+		for _, n := range o.Candidates {
+			fs = append(fs, fleet{spec, n, false})
+			if o.All {
+				fs = append(fs, fleet{spec, n, true})
+			}
+		}
+	}
+	return fs
+}
+
+// one times a spec on one fleet: decisions, readings for a policy that takes them, and
+// changes of the set where all is asked for.
+func one(ctx context.Context, m *host.Module, f fleet, o Options) (rows []Row, empty [2]float64, err error) {
+	p, err := policy.Parse(f.spec)
 	if err != nil {
 		return nil, empty, err
 	}
-	in, err := m.Instantiate(ctx, spec, 0)
+	in, err := m.Instantiate(ctx, f.spec, 0)
 	if err != nil {
 		return nil, empty, err
 	}
 	defer in.Close(ctx)
-	native, err := newLoop(engine.New(p, engine.Config{}), n)
+	native, err := newLoop(engine.New(p, engine.Config{}), f)
 	if err != nil {
 		return nil, empty, err
 	}
-	guest, err := newLoop(in, n)
+	guest, err := newLoop(in, f)
 	if err != nil {
 		return nil, empty, err
 	}
-	var emptyNs, nDecide, gDecide, nRecord, gRecord []float64
-	for range rounds {
+	changes := o.All && !f.draining
+	var emptyNs, nDecide, gDecide, nRecord, gRecord, nChange, gChange []float64
+	for round := range o.Rounds {
 		emptyNs = append(emptyNs, guest.others(func() { guest.note(in.Nothing()) }))
 		for _, side := range []struct {
-			l              *loop
-			decide, record *[]float64
-		}{{native, &nDecide, &nRecord}, {guest, &gDecide, &gRecord}} {
+			l                      *loop
+			decide, record, change *[]float64
+		}{{native, &nDecide, &nRecord, &nChange}, {guest, &gDecide, &gRecord, &gChange}} {
 			*side.decide = append(*side.decide, side.l.decisions())
 			if side.l.keeps {
 				*side.record = append(*side.record, side.l.readings())
 			}
+			if changes && round%changeRounds == 0 {
+				*side.change = append(*side.change, side.l.changes())
+			}
 		}
 	}
 	empty = [2]float64{quantile(emptyNs, .1), quantile(emptyNs, .5)}
-	rows = append(rows, newRow(p.Name()+" decide", n, nDecide, gDecide, native.query, guest.query))
-	if native.keeps {
-		rows = append(rows, newRow(p.Name()+" record", n, nRecord, gRecord, native.reading, guest.reading))
+	row := func(operation string, nativeNs, guestNs []float64, native, guest func()) {
+		r := newRow(nativeNs, guestNs, native, guest)
+		r.Policy, r.Operation, r.Candidates, r.Draining = p.Name(), operation, f.n, f.draining
+		rows = append(rows, r)
+	}
+	row("decide", nDecide, gDecide, native.query, guest.query)
+	if native.keeps && !f.draining {
+		row("record", nRecord, gRecord, native.reading, guest.reading)
+	}
+	if changes {
+		row("change", nChange, gChange, nil, nil)
 	}
 	if native.err != nil || guest.err != nil {
-		return nil, empty, fmt.Errorf("%s, %d candidates: %w", spec, n, errors.Join(native.err, guest.err))
+		return nil, empty, fmt.Errorf("%s, %d candidates: %w", f.spec, f.n, errors.Join(native.err, guest.err))
 	}
 	return rows, empty, nil
 }
 
-// newRow sums up one operation: nanoseconds by round, and the operation itself to count its allocations.
-func newRow(name string, n int, nativeNs, guestNs []float64, native, guest func()) Row {
+const changeRounds = 10 // a change costs more than a decision: it is timed in every tenth round
+
+// newRow sums up one operation: nanoseconds by round, and the operation itself to count its
+// allocations, where it must not have any.
+func newRow(nativeNs, guestNs []float64, native, guest func()) Row {
 	r := Row{
-		Name: name, Candidates: n,
 		Native: quantile(nativeNs, .1), NativeP50: quantile(nativeNs, .5),
 		Guest: quantile(guestNs, .1), GuestP50: quantile(guestNs, .5),
-		NativeAlloc: testing.AllocsPerRun(200, native), GuestAlloc: testing.AllocsPerRun(200, guest),
+	}
+	if native != nil {
+		r.NativeAlloc, r.GuestAlloc = testing.AllocsPerRun(200, native), testing.AllocsPerRun(200, guest)
 	}
 	r.Ratio = r.Guest / r.Native
 	return r

@@ -13,6 +13,9 @@ import (
 type loop struct {
 	m     engine.Machine
 	cs    []engine.Candidate
+	ready []engine.ID        // whom probes go to
+	less  []engine.Candidate // without the middle one
+	keys  []engine.Key
 	now   engine.Instant
 	seed  uint64
 	q     engine.Query
@@ -30,24 +33,42 @@ const (
 	openQueries  = 64
 )
 
-func newLoop(m engine.Machine, n int) (*loop, error) {
+func newLoop(m engine.Machine, f fleet) (*loop, error) {
 	l := &loop{m: m, seed: 1}
-	for i := range n {
-		l.cs = append(l.cs, engine.Candidate{ID: engine.IDOf(fmt.Sprintf("replica-%04d", i)), Weight: engine.Weight(i%4 + 1)})
+	for i := range f.n {
+		c := engine.Candidate{
+			ID: engine.IDOf(fmt.Sprintf("replica-%04d", i)), Weight: engine.Weight(i%4 + 1), Priority: uint8(i % 3), Locality: uint32(i % 3),
+		}
+		if f.draining && i%2 == 1 {
+			c.Status = engine.StatusDraining
+		} else {
+			l.ready = append(l.ready, c.ID)
+		}
+		l.cs = append(l.cs, c)
+	}
+	l.less = append(append(l.less, l.cs[:f.n/2]...), l.cs[f.n/2+1:]...)
+	for i := range 997 {
+		l.keys = append(l.keys, engine.KeyOf(fmt.Sprintf("request-%05d", i)))
 	}
 	if err := m.SetCandidates(0, l.cs); err != nil {
 		return nil, err
+	}
+	for i, c := range l.cs {
+		load := engine.LoadReport{Utilization: uint32(3000 + i%7*1000), QPS: uint32(50000 + i%11*10000)}
+		if err := m.RecordLoad(0, c.ID, load); err != nil {
+			return nil, err
+		}
 	}
 	a, err := m.Record(0, l.cs[0].ID, engine.Reading{RIF: 1, Latency: engine.Millisecond})
 	l.keeps = err == nil && a != engine.NotKept
 	l.run = longestRun
 	var c engine.Counters
-	var f engine.Fit
-	if err := m.Inspect(&c, &f); err != nil {
+	var fit engine.Fit
+	if err := m.Inspect(&c, &fit); err != nil {
 		return nil, err
 	}
-	if l.keeps { // two entries go with each query
-		l.run = max(1, min(longestRun, (int(f.Pool)-1)/2))
+	if fit.Pool > 0 { // two entries go with each query
+		l.run = max(1, min(longestRun, (int(fit.Pool)-1)/2))
 	}
 	for range 2000 {
 		l.reading()
@@ -65,7 +86,7 @@ func (l *loop) note(err error) {
 func (l *loop) reading() {
 	l.seed = l.seed*6364136223846793005 + 1442695040888963407
 	x := l.seed ^ l.seed>>31
-	_, err := l.m.Record(l.now, l.cs[(x>>8)%uint64(len(l.cs))].ID, engine.Reading{
+	_, err := l.m.Record(l.now, l.ready[(x>>8)%uint64(len(l.ready))], engine.Reading{
 		RIF: uint32(x >> 59), Latency: engine.Duration(x>>36&0xffffff) + engine.Millisecond, Asked: l.now,
 	})
 	l.note(err)
@@ -73,7 +94,7 @@ func (l *loop) reading() {
 
 func (l *loop) query() {
 	l.now += fleetStep
-	l.q.Now = l.now
+	l.q.Now, l.q.Key = l.now, l.keys[uint64(l.now)/fleetStep%997]
 	l.note(l.m.Decide(&l.q, &l.d))
 }
 
@@ -95,6 +116,27 @@ func (l *loop) decisions() float64 { return l.runs(l.query, func() {}) }
 func (l *loop) readings() float64 { return l.others(l.reading) }
 
 func (l *loop) others(f func()) float64 { return l.runs(f, l.query) }
+
+// change takes the middle candidate out, or puts it back, and decides.
+func (l *loop) change() {
+	l.cs, l.less = l.less, l.cs
+	l.note(l.m.SetCandidates(l.now, l.cs))
+	l.query()
+}
+
+// changes times a few changes of the set, an even number.
+func (l *loop) changes() float64 {
+	least := time.Duration(0)
+	for range 2 {
+		start := time.Now()
+		l.change()
+		l.change()
+		if took := time.Since(start); least == 0 || took < least {
+			least = took
+		}
+	}
+	return float64(least) / 2
+}
 
 func (l *loop) runs(f, after func()) float64 {
 	l.times = l.times[:0]
