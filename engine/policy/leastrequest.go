@@ -121,11 +121,12 @@ func (p *LeastRequest) load(slot, inFlight uint32) uint64 {
 }
 
 // Decide compares a few or draws one.
-func (p *LeastRequest) Decide(now engine.Instant, _ engine.Key) error {
-	slot := p.choose(now)
-	if p.follows() {
-		p.row.change(p.Set, slot, p.load(slot, uint32(min(uint64(p.Set.InFlight(slot))+1, 1<<32-1))))
+func (p *LeastRequest) Decide(now engine.Instant, key engine.Key) error {
+	if !p.follows() {
+		return p.even.Decide(now, key)
 	}
+	slot := p.choose(now)
+	p.row.change(p.Set, slot, p.load(slot, uint32(min(uint64(p.Set.InFlight(slot))+1, 1<<32-1))))
 	direct(p.Set, slot)
 	return nil
 }

@@ -23,10 +23,9 @@ type YARPPowerOfTwo struct {
 	poll engine.Duration
 
 	h       *[yarpHead]uint64
-	phases  []uint64 // ascending: when in an interval each replica is due, since the first instant
-	slots   []uint32 // whose
-	pending int      // eligible replicas not polled yet
-	from    uint32   // no slot below it is one of them
+	turns   []yarpTurn // in order; intervals begin at the machine's first instant
+	pending int        // eligible replicas not polled yet
+	from    uint32     // no slot below it is one of them
 }
 
 // The fixed words.
@@ -95,24 +94,25 @@ func (p *YARPPowerOfTwo) Bind(fixed []uint64, s *engine.Set, _ bool) {
 // an instant.
 func (p *YARPPowerOfTwo) Moved([]int32) {
 	n := p.Set.Len()
-	keys := make([]yarpPhase, n)
-	for i := range keys {
-		keys[i] = yarpPhase{p.Set.Tie(uint32(i)) % max(1, uint64(p.poll)-min(uint64(n), uint64(p.poll))), uint32(i)}
+	room := max(1, uint64(p.poll)-min(uint64(n), uint64(p.poll)))
+	p.turns = slices.Grow(p.turns[:0], n)[:n]
+	for i := range p.turns {
+		p.turns[i] = yarpTurn{p.Set.Tie(uint32(i)) % room, p.Set.ID(uint32(i)), uint32(i)}
 	}
-	slices.SortFunc(keys, func(a, b yarpPhase) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(p.Set.ID(a.slot), p.Set.ID(b.slot)))
-	})
-	p.phases, p.slots = slices.Grow(p.phases[:0], n)[:n], slices.Grow(p.slots[:0], n)[:n]
-	for i, k := range keys {
-		if i > 0 {
-			k.at = max(k.at, p.phases[i-1]+1)
+	slices.SortFunc(p.turns, func(a, b yarpTurn) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
 		}
-		p.phases[i], p.slots[i] = k.at, k.slot
+		return cmp.Compare(a.id, b.id)
+	})
+	for i := 1; i < n; i++ {
+		p.turns[i].at = max(p.turns[i].at, p.turns[i-1].at+1)
 	}
 }
 
-type yarpPhase struct {
-	at   uint64
+type yarpTurn struct {
+	at   uint64 // since the beginning of an interval
+	id   engine.ID
 	slot uint32
 }
 
@@ -136,22 +136,27 @@ func (p *YARPPowerOfTwo) await() {
 	}
 }
 
-// Decide compares what two draws last reported.
+// Decide compares what two draws last reported. The decision says how many reports were
+// compared, and the RIF and the age of the one that decided.
 func (p *YARPPowerOfTwo) Decide(now engine.Instant, _ engine.Key) error {
-	a, b := drawTwo(p.Set)
-	x, y := p.Set.Words(a), p.Set.Words(b)
+	s := p.Set
+	a, b := drawTwo(s)
+	x, y, d := s.Words(a), s.Words(b), &s.Out
 	if x[yarpSaid]&y[yarpSaid]&yarpKnown == 0 {
-		if p.Set.InFlight(b) < p.Set.InFlight(a) {
-			a, x = b, y
+		if s.InFlight(b) < s.InFlight(a) {
+			a = b
 		}
-	} else if uint32(y[yarpSaid]) < uint32(x[yarpSaid]) {
+		d.Index, d.Offered, d.Cold, d.RIF, d.Age = a, 0, 0, 0, 0
+		return nil
+	}
+	d.Offered, d.Cold = 2, 2 // without a threshold every report is cold
+	if a == b {
+		d.Offered, d.Cold = 1, 1
+	}
+	if uint32(y[yarpSaid]) < uint32(x[yarpSaid]) {
 		a, x = b, y
 	}
-	direct(p.Set, a)
-	if x[yarpSaid]&yarpKnown != 0 {
-		p.Set.Out.RIF = uint32(x[yarpSaid])
-		p.Set.Out.Age = engine.Duration(now) - engine.Duration(x[yarpReceived])
-	}
+	d.Index, d.RIF, d.Age = a, uint32(x[yarpSaid]), engine.Duration(now)-engine.Duration(x[yarpReceived])
 	return nil
 }
 
@@ -200,7 +205,7 @@ func (p *YARPPowerOfTwo) Probes(now engine.Instant, dst []engine.ID) []engine.ID
 	if late := (uint64(now) - h[yUntil]) / uint64(p.poll); late > 1 {
 		h[yUntil] += (late - 1) * uint64(p.poll)
 	}
-	if n := len(p.phases); n > 0 && len(dst)-had < MaxProbes {
+	if len(p.turns) > 0 && len(dst)-had < MaxProbes {
 		dst = p.rotate(now, had, dst)
 	}
 	h[yProbesDue] += uint64(len(dst) - had)
@@ -212,16 +217,16 @@ func (p *YARPPowerOfTwo) rotate(now engine.Instant, had int, dst []engine.ID) []
 	poll := uint64(p.poll)
 	phase := (p.h[yUntil] - uint64(p.Set.First())) % poll
 	origin := p.h[yUntil] - phase // an interval begins
-	i, _ := slices.BinarySearch(p.phases, phase+1)
-	for range len(p.phases) {
-		if i == len(p.phases) {
+	i, _ := slices.BinarySearchFunc(p.turns, phase+1, func(t yarpTurn, at uint64) int { return cmp.Compare(t.at, at) })
+	for range len(p.turns) {
+		if i == len(p.turns) {
 			i, origin = 0, origin+poll
 		}
-		at := origin + p.phases[i]
+		at := origin + p.turns[i].at
 		if engine.Instant(at) > now {
 			break
 		}
-		if slot := p.slots[i]; p.Set.IsEligible(slot) {
+		if slot := p.turns[i].slot; p.Set.IsEligible(slot) {
 			if len(dst)-had == MaxProbes {
 				return dst
 			}
