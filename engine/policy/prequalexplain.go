@@ -42,7 +42,7 @@ func (p *Prequal) Explain(now engine.Instant, _ engine.Key, x *engine.Explanatio
 	x.Because = p.because(&o, offers)
 }
 
-func (p *Prequal) weigh(x *engine.Explanation, e *engine.Entry, place uint64, v engine.Verdict) {
+func (p *pooled) weigh(x *engine.Explanation, e *engine.Entry, place uint64, v engine.Verdict) {
 	slot, _ := p.set.Slot(e.ID)
 	x.Weigh(p.set, slot, place)
 	w := &x.Weighed[len(x.Weighed)-1]
