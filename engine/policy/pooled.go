@@ -186,6 +186,12 @@ func (p *pooled) fallback(entries, cold int, threshold uint32) {
 	p.pool.Compensate(d.Index)
 }
 
+// flat takes hot and cold out of a decision by an entry: not every rule knows them.
+func (p *pooled) flat() {
+	d := &p.set.Out
+	d.Cold, d.Hot, d.Threshold, d.Regime = d.Offered, 0, engine.NoThreshold, engine.RegimeDirect
+}
+
 // Observe weighs failures: see aversion.go.
 func (p *pooled) Observe(now engine.Instant, slot uint32, r engine.Report) {
 	if !p.c.Aversion || r.Outcome == engine.OutcomeCancelled {
@@ -208,6 +214,17 @@ func (p *pooled) Forget(slot uint32, asked engine.Instant) {
 	if p.pool.Drop(slot, asked) {
 		p.h[wForgotten]++
 	}
+}
+
+// Record takes a reading into the pool, unless it is stale. A rule with more to remember has its
+// own.
+func (p *pooled) Record(now engine.Instant, slot uint32, rd engine.Reading) engine.Admission {
+	if now >= p.due {
+		p.expire(now)
+	}
+	a := p.admit(now, slot, rd)
+	p.due = min(p.due, probe.Later(now, p.c.MaxAge))
+	return a
 }
 
 // admit takes a reading into the pool, unless it is stale. As ranked it stays in incoming.
@@ -283,6 +300,14 @@ func (p *pooled) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 // Entries shows the pool.
 func (p *pooled) Entries(now engine.Instant, dst []engine.Entry) []engine.Entry {
 	return p.pool.Entries(now, p.c.MaxAge, dst)
+}
+
+// cool marks entries for a rule that knows no hot ones.
+func cool(es []engine.Entry, from int) []engine.Entry {
+	for i := from; i < len(es); i++ {
+		es[i].Hot = false
+	}
+	return es
 }
 
 // Inspect shows the counters and what was derived for the fleet.

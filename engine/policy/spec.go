@@ -12,8 +12,10 @@ var makers = []struct {
 	name string
 	make func(*settings) (engine.Policy, error)
 }{
+	{"c3", func(s *settings) (engine.Policy, error) { return NewC3(s.c3()) }},
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
 	{"least_request", func(s *settings) (engine.Policy, error) { return NewLeastRequest(s.leastRequest()) }},
+	{"linear", func(s *settings) (engine.Policy, error) { return NewLinear(s.linear()) }},
 	{"peak_ewma", func(s *settings) (engine.Policy, error) { return NewPeakEWMA(s.peakEWMA()) }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))

@@ -49,7 +49,7 @@ func TestSpecsPrintCanonically(t *testing.T) {
 }
 
 func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
-	const names = "least_loaded, least_request, peak_ewma, power_of_two, prequal, random, round_robin, yarp_power_of_two"
+	const names = "c3, least_loaded, least_request, linear, peak_ewma, power_of_two, prequal, random, round_robin, yarp_power_of_two"
 	for spec, want := range map[string]string{
 		"":                                    "spec: empty; want a policy name: " + names,
 		"  ":                                  "spec: empty; want a policy name: " + names,
@@ -65,6 +65,12 @@ func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
 		"least_request slow_start=61m":        "least_request: slow_start=61m: want 0 to 60m",
 		"least_request aggression=0":          "least_request: aggression=0: want 0.1 to 10",
 		"least_request min_weight_percent=0":  "least_request: min_weight_percent=0: want 1 to 100",
+		"linear lambda=1.1":                   "linear: lambda=1.1: want 0 to 1",
+		"linear alpha=61m":                    "linear: alpha=61m: want 0 to 60m",
+		"linear quantile=1":                   "linear: quantile: no such setting; want one of seed, lambda, alpha, pool, max_age, probe_rate, remove_rate, delta, min_pool, idle, reuse, fit, aversion, fallback",
+		"c3 clients=0":                        "c3: clients=0: want 1 to 1000000",
+		"c3 alpha=0.001":                      "c3: alpha=0.001: want 0.01 to 1",
+		"c3 pool=65":                          "c3: pool=65: want 1 to 64",
 		"peak_ewma tau=1us":                   "peak_ewma: tau=1us: want 1ms to 60m",
 		"peak_ewma initial=0":                 "peak_ewma: initial=0: want 1us to 60m",
 		"peak_ewma penalty=90m":               "peak_ewma: penalty=90m: want 0 to 60m",

@@ -14,7 +14,7 @@ import (
 // panics.
 func TestTamperedBlocksAreRefusedOrServed(t *testing.T) {
 	for _, spec := range []string{
-		"least_request seed=7", "least_request seed=7 slow_start=50us bias=0", "peak_ewma seed=7", "yarp_power_of_two seed=7 poll=1ms",
+		"least_request seed=7", "least_request seed=7 slow_start=50us bias=0", "peak_ewma seed=7", "linear seed=7", "c3 seed=7 pool=40", "yarp_power_of_two seed=7 poll=1ms",
 	} {
 		t.Run(spec, func(t *testing.T) {
 			refused, served := 0, 0
