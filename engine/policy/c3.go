@@ -174,30 +174,34 @@ func (s c3Score) less(t c3Score) bool { return s.hi < t.hi || s.hi == t.hi && s.
 // those that are, or a nanosecond.
 func (p *C3) standIn(among uint64) uint64 {
 	var known [probe.MaxPool]uint64
-	n, all := 0, bits.OnesCount64(among)
+	n := 0
 	for ; among != 0; among &= among - 1 {
 		m := p.set.Words(p.pool.Slot(uint32(bits.TrailingZeros64(among))))[c3Reported]
 		if m != 0 {
-			known[n] = m - 1
+			known[n] = max(m-1, 1)
 			n++
 		}
 	}
-	if n == all || n == 0 { // then nobody asks, or nobody knows
+	if n == 0 {
 		return 1
 	}
 	slices.Sort(known[:n])
 	return known[(n-1)/2]
 }
 
-// find is the first of some entries, or the last; there is at least one.
-func (p *C3) find(among, standIn uint64, last bool) uint32 {
-	found := uint32(bits.TrailingZeros64(among))
-	best := p.score(p.pool.Slot(found), standIn)
-	for among &= among - 1; among != 0; among &= among - 1 {
-		h := uint32(bits.TrailingZeros64(among))
-		s := p.score(p.pool.Slot(h), standIn)
-		if s != best && s.less(best) != last || s == best && p.earlier(h, found) != last {
-			found, best = h, s
+// find is the first of some entries, or the last; there is at least one. A standIn of 0 is worked
+// out from them, if it is wanted.
+func (p *C3) find(among, standIn uint64, last bool) (found uint32) {
+	best, met := c3Score{}, false
+	for left := among; left != 0; left &= left - 1 {
+		h := uint32(bits.TrailingZeros64(left))
+		slot := p.pool.Slot(h)
+		if standIn == 0 && p.set.Words(slot)[c3Reported] == 0 {
+			return p.find(among, p.standIn(among), last)
+		}
+		s := p.score(slot, standIn)
+		if !met || s != best && s.less(best) != last || s == best && p.earlier(h, found) != last {
+			found, best, met = h, s, true
 		}
 	}
 	return found
@@ -227,8 +231,7 @@ func (p *C3) settle(now engine.Instant) {
 	for {
 		switch p.nextRemoval() {
 		case probe.Worst:
-			used := p.pool.Used()
-			p.pool.Remove(p.find(used, p.standIn(used), true))
+			p.pool.Remove(p.find(p.pool.Used(), 0, true))
 		case probe.Oldest:
 			p.pool.RemoveOldest()
 		default:
@@ -247,8 +250,11 @@ func (p *C3) Decide(now engine.Instant, _ engine.Key) error {
 		p.fallback(n, n, engine.NoThreshold)
 		return nil
 	}
-	p.pool.Take(now, p.find(open, p.standIn(open), false), n, n)
+	p.pool.Take(now, p.find(open, 0, false), n, n)
 	p.flat()
+	if d := &p.set.Out; d.Latency == engine.UnknownLatency {
+		d.Latency = p.pool.Offered().Median // without the one that decided, which is not known
+	}
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (w *scoreTwin) score(e twinEntry, among []twinEntry) *big.Int {
 		}
 		sort.Slice(known, func(i, j int) bool { return known[i] < known[j] })
 		if m = 1; len(known) > 0 {
-			m = known[(len(known)-1)/2]
+			m = max(1, known[(len(known)-1)/2])
 		}
 	}
 	r, ok := w.seen[e.id]
@@ -200,7 +200,7 @@ func (w *scoreTwin) decide(q engine.Query, d *engine.Decision) error {
 		}
 		slot, _ := w.candidate(best.id)
 		d.Index, d.ID, d.RIF, d.Latency, d.Age = uint32(slot), best.id, best.rif, best.lat, engine.Duration(w.now-best.at)
-		if d.Latency == engine.UnknownLatency && w.linear {
+		if d.Latency == engine.UnknownLatency {
 			d.Latency = median(offered)
 		}
 		for i := range w.pool {
