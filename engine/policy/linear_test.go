@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -174,30 +173,5 @@ func TestLoadRulesKeepTheLawsWithOddSettings(t *testing.T) {
 		"peak_ewma seed=7 tau=1ms", "yarp_power_of_two seed=7 poll=1ms",
 	} {
 		t.Run(spec, func(t *testing.T) { enginetest.TestPolicy(t, enginetest.Native(policy.Parse, spec)) })
-	}
-}
-
-func BenchmarkScored(b *testing.B) {
-	for _, spec := range []string{"prequal", "linear", "c3"} {
-		for _, n := range []int{8, 64, 512, 4096} {
-			b.Run(fmt.Sprint(spec, "/", n), func(b *testing.B) {
-				e, cs := machine(b, spec+" seed=7", n)
-				now := engine.Instant(0)
-				var d engine.Decision
-				i := uint64(0)
-				b.ReportAllocs()
-				for b.Loop() {
-					now += 1000
-					for range 2 {
-						i = i*6364136223846793005 + 1442695040888963407
-						_, _ = e.Record(now, cs[i>>33%uint64(n)].ID, engine.Reading{RIF: uint32(i >> 60), Latency: engine.Duration(i>>40 + 1000000), Asked: now})
-					}
-					if err := e.Decide(&engine.Query{Now: now}, &d); err != nil {
-						b.Fatal(err)
-					}
-					_ = e.Report(now, engine.Report{ID: d.ID, Latency: 1000})
-				}
-			})
-		}
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/binary"
 	"math"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/enginetest"
 )
 
 const (
@@ -136,6 +138,41 @@ func TestPeakEWMAReplicasThatTurnReadyStartAtInitialAtLeast(t *testing.T) {
 	require.NoError(t, e.SetCandidates(50*sec, []engine.Candidate{{ID: 9}, cs[0]}))
 	assert.InEpsilon(t, 1e9, p.reads(50*sec, 0), 1e-6, "a new one")
 	assert.InEpsilon(t, 60e9*math.Exp(-4.9), p.reads(50*sec, 1), 1e-6, "kept by identity")
+}
+
+func TestPeakEWMARefusesWordsThatAreNoEstimate(t *testing.T) {
+	_, e, cs := peak(t, DefaultPeakEWMA(1), 3)
+	report(t, e, sec, cs[0].ID, 20*milli)
+	require.NoError(t, e.SetStatus(sec, cs[1].ID, engine.StatusDraining))
+	block, err := e.Snapshot(nil)
+	require.NoError(t, err)
+	require.NoError(t, e.Restore(block))
+	slot := func(i, word int) int { return len(block) - 8*3*3 + 8*(3*i+1+word) }
+	for name, change := range map[string]func(b []byte){
+		"no estimate":                    func(b []byte) { binary.LittleEndian.PutUint64(b[slot(0, estimateWord):], 0) },
+		"a ready replica marked as out":  func(b []byte) { b[slot(0, estimateWord)+7] |= 0x80 },
+		"a draining one that is not":     func(b []byte) { b[slot(1, estimateWord)+7] &^= 0x80 },
+		"a sample that is still to come": func(b []byte) { binary.LittleEndian.PutUint64(b[slot(2, sampledWord):], uint64(sec)+1) },
+	} {
+		bad := append([]byte(nil), block...)
+		change(bad)
+		assert.ErrorIs(t, e.Restore(bad), engine.ErrBlock, name)
+	}
+}
+
+func TestPeakEWMATiesGoEitherWay(t *testing.T) {
+	_, e, _ := peak(t, DefaultPeakEWMA(5), 4)
+	n := enginetest.Draws(0.25, 0.05)
+	counts := make([]int, 4)
+	for range n {
+		var d engine.Decision
+		require.NoError(t, e.Decide(&engine.Query{}, &d))
+		counts[d.Index]++
+		require.NoError(t, e.Report(0, engine.Report{ID: d.ID, Outcome: engine.OutcomeCancelled}))
+	}
+	for _, c := range counts {
+		assert.NoError(t, enginetest.CheckShare(0.25, c, n))
+	}
 }
 
 // peakTwin is the rule in floating point, with one planted fault.

@@ -305,3 +305,24 @@ func TestYARPShowsWhatItHolds(t *testing.T) {
 	require.NoError(t, e.Inspect(&c, &f))
 	assert.Equal(t, engine.Counters{Admitted: 1, Readings: 1}, c)
 }
+
+func TestYARPRefusesWordsThatAreNoReport(t *testing.T) {
+	e, cs := machine(t, "yarp_power_of_two seed=4", 3)
+	said(t, e, 100, cs[0].ID, 11, 90)
+	require.NoError(t, e.SetStatus(100, cs[1].ID, engine.StatusDraining))
+	block, err := e.Snapshot(nil)
+	require.NoError(t, err)
+	require.NoError(t, e.Restore(block))
+	slot := func(i, word int) int { return len(block) - 8*4*3 + 8*(4*i+1+word) }
+	for name, change := range map[string]func(b []byte){
+		"an unknown flag":                 func(b []byte) { b[slot(0, 0)+5] = 1 },
+		"a report by one that is out":     func(b []byte) { b[slot(1, 0)+4] = 1 },
+		"an answer before its poll":       func(b []byte) { b[slot(0, 1)] = 101 },
+		"an answer that is still to come": func(b []byte) { b[slot(0, 2)] = 101 },
+		"a poll before the first instant": func(b []byte) { b[len(block)-8*4*3-8*7] = 1; b[len(block)-8*4*3-8*6+7] = 0x80 },
+	} {
+		bad := append([]byte(nil), block...)
+		change(bad)
+		assert.ErrorIs(t, e.Restore(bad), engine.ErrBlock, name)
+	}
+}

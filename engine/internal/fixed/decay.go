@@ -18,7 +18,11 @@ func Decay(x uint64) uint64 {
 	y2 := z * z >> 16
 	y3 := (y2 >> 16) * z >> 24
 	y4 := (y2 >> 16) * (y2 >> 16) >> 32
-	hi, lo := bits.Mul64(halves[i], One-y>>1+y2>>2-y3/12+y4/48)
+	rest := One - y>>1 + y2>>2 - y3/12 + y4/48
+	if x>>fraction == 0 { // the usual wait is short, and a guest's long multiplication dear
+		return rest
+	}
+	hi, lo := bits.Mul64(halves[i], rest)
 	return (hi<<1 | lo>>63) >> (x >> 58)
 }
 
