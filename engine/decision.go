@@ -105,4 +105,6 @@ type Fit struct {
 	WindowFilled uint32 // readings in the window
 	Shrunk       bool   // the small-fleet rule is in force
 	Held         bool   // the fleet left the domain; the last good budget serves
+	Probes       uint32 // of each query, by a policy that decides on the answers to them; 0 for any other
+	Wait         uint32 // answers that such a decision weighs: with so many there is nothing to wait for
 }

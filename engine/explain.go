@@ -32,12 +32,13 @@ func (v Verdict) String() string {
 
 // Weighed is one candidate, or one entry of a pool, as a decision saw it.
 type Weighed struct {
-	ID      ID
-	Slot    uint32
-	Verdict Verdict
-	Load    uint64 // what the rule compares, in the explanation's Unit; less is better
-	Weight  uint32 // relative capacity, where the rule uses it
-	Entry   *Entry // of a pool, as the decision found it; nil for a rule without one
+	ID       ID
+	Slot     uint32
+	Verdict  Verdict
+	Compared bool   // the rule got as far as its load
+	Load     uint64 // what the rule compares, in the explanation's Unit; less is better
+	Weight   uint32 // relative capacity
+	Entry    *Entry // of a pool, as the decision found it; nil for a rule without one
 }
 
 // Explanation is a decision as data: what it weighed, who was second, what settled it.
@@ -57,7 +58,7 @@ type Explanation struct {
 
 // Weigh adds a candidate that the rule looked at.
 func (x *Explanation) Weigh(s *Set, slot uint32, load uint64) {
-	x.Weighed = append(x.Weighed, Weighed{ID: s.ID(slot), Slot: slot, Load: load, Weight: s.Weight(slot)})
+	x.Weighed = append(x.Weighed, Weighed{ID: s.ID(slot), Slot: slot, Compared: true, Load: load, Weight: s.Weight(slot)})
 }
 
 // Sentence is the decision in words; name tells a replica's name.
@@ -134,7 +135,7 @@ func (e *Engine) judge(q *Query, x *Explanation) {
 		w := &x.Weighed[i]
 		switch {
 		case w.Verdict != VerdictLost:
-		case x.TieBreak != "" && w.Load == best:
+		case x.TieBreak != "" && w.Compared && w.Load == best:
 			w.Verdict = VerdictTied
 			x.Ties++
 		case x.Second && w.ID == x.RunnerUp:

@@ -40,7 +40,8 @@ type Policy interface {
 	RecordLoad(now Instant, slot uint32, l LoadReport)
 	// Forget drops what is held of a replica, unless it was asked later: a probe failed.
 	Forget(slot uint32, asked Instant)
-	// Probes appends the replicas that are due to be probed.
+	// Probes appends the replicas that are due to be probed: for a policy whose Fit names Probes,
+	// those to probe for one query.
 	Probes(now Instant, dst []ID) []ID
 	// Entries appends what the policy holds, in its own order, changing nothing.
 	Entries(now Instant, dst []Entry) []Entry

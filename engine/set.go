@@ -82,6 +82,9 @@ func (s *Set) Slot(id ID) (uint32, bool) {
 // IsEligible reports whether the candidate in a slot may receive new queries.
 func (s *Set) IsEligible(slot uint32) bool { return s.place[slot] != absent }
 
+// IsDraining reports whether the candidate in a slot only finishes its work: it counts for no group.
+func (s *Set) IsDraining(slot uint32) bool { return s.status(int(slot)) == StatusDraining }
+
 // IsOpen reports whether this query may go to the candidate in a slot.
 func (s *Set) IsOpen(slot uint32) bool {
 	p := s.place[slot]
@@ -171,6 +174,10 @@ func (s *Set) Words(slot uint32) []uint64 {
 func (s *Set) Tie(slot uint32) uint64 {
 	return hash.Mix(uint64(s.cands[slot].ID) ^ s.head[headTie])
 }
+
+// Bits returns 64 uniform bits from the machine's generator, for those who need more of one
+// draw than a number.
+func (s *Set) Bits() uint64 { return prng.Next(&s.head[headRand]) }
 
 // First is the first instant this machine ever saw.
 func (s *Set) First() Instant { return Instant(s.head[headFirst]) }

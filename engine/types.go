@@ -20,6 +20,15 @@ func KeyOf(s string) Key {
 	return 1
 }
 
+// LocalityOf numbers a locality, such as a zone, by its name; only the empty name is 0. A fleet
+// in which two names get one number is inconsistent: [ErrTopology]. The algorithm is frozen.
+func LocalityOf(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	return max(1, uint32(hash.String(name)>>32))
+}
+
 // Instant is nanoseconds on the caller's monotonic clock. An instant earlier than the last
 // one an engine has seen is treated as the last one seen.
 type Instant int64
@@ -90,8 +99,8 @@ func ParseStatus(s string) (Status, bool) {
 type Candidate struct {
 	ID       ID
 	Weight   Weight
-	Locality uint32
-	Priority uint8 // lower is preferred
+	Locality uint32 // LocalityOf its name; 0 if it has none
+	Priority uint8  // lower is preferred
 	Status   Status
 }
 

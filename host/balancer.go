@@ -24,6 +24,8 @@ type Balancer struct {
 	began      time.Time
 	shards     []*shard
 	counts     counts
+	fit        engine.Fit // as configured: what the policy asks of its host
+	asks       bool       // the policy decides on the answers to a query's own probes
 	background sync.WaitGroup
 
 	membership sync.Mutex // one change at a time
@@ -39,6 +41,7 @@ type Balancer struct {
 type Query struct {
 	Key   string   // affinity; empty for none
 	Tried []string // endpoints that a retry or a hedge must avoid, at most engine.MaxTried
+	Hint  string   // told to the replicas that are probed for this query: see [Hint]; empty for none
 }
 
 // NewBalancer makes a balancer whose decisions are made by instances of a module. A spec that
@@ -66,12 +69,15 @@ func NewNativeBalancer(parse func(spec string) (engine.Policy, error), spec stri
 }
 
 func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (*Balancer, error) {
-	b := &Balancer{start: start, began: time.Now(), opts: options{shards: 1}, ended: make(chan struct{})}
+	b := &Balancer{start: start, began: time.Now(), opts: options{shards: 1, wait: DefaultProbeWait}, ended: make(chan struct{})}
 	for _, opt := range opts {
 		opt(&b.opts)
 	}
 	if b.opts.shards < 1 || b.opts.shards > 256 {
 		return nil, fmt.Errorf("%d shards: want 1 to 256", b.opts.shards)
+	}
+	if b.opts.wait <= 0 || b.opts.wait > time.Minute {
+		return nil, fmt.Errorf("a probe wait of %v: want more than 0, at most 1m", b.opts.wait)
 	}
 	b.salt = b.opts.seed
 	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
@@ -87,6 +93,10 @@ func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (
 		}
 		b.spec = canonical
 		b.shards = append(b.shards, &shard{b: b, salt: salt, machine: m, fleet: empty})
+		if err := m.Inspect(&engine.Counters{}, &b.fit); err != nil {
+			return nil, errors.Join(err, b.Close(ctx))
+		}
+		b.asks = b.fit.Probes > 0
 	}
 	return b, nil
 }
@@ -152,18 +162,20 @@ func (b *Balancer) SetStatus(name string, st engine.Status) error {
 // Endpoints returns the present set.
 func (b *Balancer) Endpoints() []Endpoint { return slices.Clone(b.fleet.Load().endpoints) }
 
-// Decide places a query; call Done on the placement when it has ended. Errors are the
+// Decide places a query; call Done on the placement when it has ended. Under a synchronous policy
+// it first probes replicas for this query, with the [Prober] that runs, and waits for the answers
+// that the policy weighs, [WithProbeWait] at most; without a prober nobody answers. Errors are the
 // engine's sentinels ([engine.ErrNoCandidates], [engine.ErrNoneEligible] and so on),
 // [ErrClosed], the context's, and under [WithFailClosed] [ErrTrap] and [ErrAnswer].
 func (b *Balancer) Decide(ctx context.Context, q Query) (*Placement, error) {
-	p, err := b.place(ctx, q)
+	p, err := b.place(ctx, &q)
 	if err != nil {
 		b.counts.errors.Add(1)
 	}
 	return p, err
 }
 
-func (b *Balancer) place(ctx context.Context, q Query) (*Placement, error) {
+func (b *Balancer) place(ctx context.Context, q *Query) (*Placement, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -177,7 +189,13 @@ func (b *Balancer) place(ctx context.Context, q Query) (*Placement, error) {
 	}
 	b.open.Add(1)
 	b.admit.RUnlock()
-	p, err := b.acquire().decide(q)
+	var p *Placement
+	var err error
+	if b.asks {
+		p, err = b.placeAsking(ctx, q)
+	} else {
+		p, err = b.acquire().decide(q, nil)
+	}
 	if err != nil {
 		b.open.Done()
 		return nil, err
@@ -206,9 +224,9 @@ func (b *Balancer) acquire() *shard {
 }
 
 // decide runs under the shard's lock and releases it.
-func (s *shard) decide(q Query) (*Placement, error) {
+func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 	defer s.mu.Unlock()
-	s.query = engine.Query{Now: s.b.Now(), Tried: s.tried[:0]}
+	s.query = engine.Query{Now: s.b.Now(), Tried: s.tried[:0], Answers: answers}
 	if q.Key != "" {
 		s.query.Key = engine.KeyOf(q.Key)
 	}
@@ -273,6 +291,21 @@ func (b *Balancer) Record(name string, rd engine.Reading) error {
 		return fmt.Errorf("%w: %q", err, name)
 	}
 	return err
+}
+
+// RecordLoad takes a load report that came with an answer, as of now. It goes to every shard:
+// policies that weigh load keep it until the next. Unknown endpoints are [engine.ErrUnknownID].
+func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
+	for _, s := range b.shards {
+		err := s.with(func(m engine.Machine) error { return m.RecordLoad(b.Now(), engine.IDOf(name), l) })
+		if errors.Is(err, engine.ErrUnknownID) {
+			return fmt.Errorf("%w: %q", err, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Forget drops what every shard holds of an endpoint.

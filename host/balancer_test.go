@@ -89,6 +89,11 @@ func TestBalancerKeepsTheOldSetWhenANewOneIsRefused(t *testing.T) {
 			assert.ErrorIs(t, err, engine.ErrDuplicateID)
 			assert.EqualError(t, err, `duplicate endpoint: "e1" stands twice, at 1 and 2`)
 			assert.ErrorIs(t, b.SetEndpoints([]host.Endpoint{{}}), host.ErrEndpoint)
+			alike := endpoints(40)
+			alike[3].Locality, alike[7].Locality = "zone-17672", "zone-51913"
+			err = b.SetEndpoints(alike)
+			assert.ErrorIs(t, err, engine.ErrTopology)
+			assert.EqualError(t, err, `inconsistent topology: localities "zone-17672" and "zone-51913" hash alike; rename one`)
 			assert.Len(t, b.Endpoints(), 40)
 			p, err := b.Decide(context.Background(), host.Query{})
 			require.NoError(t, err)

@@ -192,6 +192,12 @@ func (in *Instance) Inspect(c *engine.Counters, f *engine.Fit) error {
 		return err
 	}
 	abi.GetInspection(in.view, c, f)
+	if in.function(abi.FuncAnswers) == nil {
+		f.Probes, f.Wait = 0, 0 // a guest of before 1.1, which named neither
+	}
+	if f.Probes != 0 && (f.Probes < 2 || f.Probes > abi.MaxAnswers || f.Wait < 1 || f.Wait > f.Probes) {
+		return fmt.Errorf("%w: %d probes for a query, %d answers to wait for", ErrAnswer, f.Probes, f.Wait)
+	}
 	return nil
 }
 

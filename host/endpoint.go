@@ -11,7 +11,7 @@ import (
 type Endpoint struct {
 	Name     string // stable identity; must be unique and not empty
 	Addr     string // where it is reached, in the adapter's terms: for HTTP a base URL
-	Locality string
+	Locality string // such as its zone; engine.LocalityOf numbers it
 	Weight   uint32 // zero counts as one
 	Priority uint8  // lower is preferred
 	Status   engine.Status
@@ -26,7 +26,7 @@ type fleet struct {
 
 func newFleet(eps []Endpoint) (*fleet, error) {
 	f := &fleet{endpoints: slices.Clone(eps), byID: make(map[engine.ID]int, len(eps))}
-	localities := map[string]uint32{}
+	localities := map[uint32]string{}
 	for i, ep := range eps {
 		if ep.Name == "" {
 			return nil, fmt.Errorf("%w: endpoint %d has no name", ErrEndpoint, i)
@@ -39,11 +39,13 @@ func newFleet(eps []Endpoint) (*fleet, error) {
 			return nil, fmt.Errorf("%w: %q and %q hash alike; rename one", engine.ErrDuplicateID, eps[j].Name, ep.Name)
 		}
 		f.byID[id] = i
-		if _, ok := localities[ep.Locality]; !ok {
-			localities[ep.Locality] = uint32(len(localities))
+		locality := engine.LocalityOf(ep.Locality)
+		if name, ok := localities[locality]; ok && name != ep.Locality {
+			return nil, fmt.Errorf("%w: localities %q and %q hash alike; rename one", engine.ErrTopology, name, ep.Locality)
 		}
+		localities[locality] = ep.Locality
 		f.candidates = append(f.candidates, engine.Candidate{
-			ID: id, Weight: engine.Weight(ep.Weight), Locality: localities[ep.Locality],
+			ID: id, Weight: engine.Weight(ep.Weight), Locality: locality,
 			Priority: ep.Priority, Status: ep.Status,
 		})
 	}

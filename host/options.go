@@ -1,5 +1,7 @@
 package host
 
+import "time"
+
 // Option sets up a [Balancer].
 type Option func(*options)
 
@@ -8,6 +10,7 @@ type options struct {
 	seed   uint64
 	closed bool // fail closed on a trap
 	trap   func(error)
+	wait   time.Duration // for the answers to one query's probes
 }
 
 // WithShards splits a balancer into n machines, each a Prequal client of its own, taken in
@@ -25,3 +28,12 @@ func WithFailClosed() Option { return func(o *options) { o.closed = true } }
 
 // WithTrapHandler is told of every failure of a guest, from the goroutine that met it.
 func WithTrapHandler(f func(error)) Option { return func(o *options) { o.trap = f } }
+
+// DefaultProbeWait is how long a query waits for the answers to its own probes (paper, section 4).
+const DefaultProbeWait = 3 * time.Millisecond
+
+// WithProbeWait bounds how long a query of a synchronous policy waits for the answers to its own
+// probes, [DefaultProbeWait] unless given: at most a minute. It bounds the probes too. Inside a
+// data centre answers take well under a millisecond; what a dead replica may cost a query is this.
+// Policies that probe in the background wait for nothing.
+func WithProbeWait(d time.Duration) Option { return func(o *options) { o.wait = d } }

@@ -12,20 +12,22 @@ import (
 // ProbeFunc asks an endpoint for a reading. The prober fills in when it was asked.
 type ProbeFunc func(ctx context.Context, ep Endpoint) (engine.Reading, error)
 
-// Prober runs the probes that a balancer's engine says are due. Probes hardly wait: when the
+// Prober runs the probes that a balancer's engine says are due, or those that queries of a
+// synchronous policy wait for. Probes hardly wait: when the
 // workers are busy and as many probes are waiting, or an endpoint has its share outstanding,
 // a probe is shed and counted, because a late reading is worth less than the next one.
 type Prober struct {
 	Probe       ProbeFunc
-	Timeout     time.Duration // for one probe; zero means 100 ms
-	Concurrency int           // probes outstanding in all; zero means 64
-	PerEndpoint int           // probes outstanding for one endpoint; zero means 4
+	Timeout     time.Duration // for one probe; zero means 100 ms; at most [WithProbeWait] where queries wait for it
+	Concurrency int           // probes outstanding in all; zero means 64, or 256 where queries wait for them
+	PerEndpoint int           // probes outstanding for one endpoint; zero means 4, or 64 where queries wait for them
 }
 
 // ticket is a probe that is due.
 type ticket struct {
 	shard    *shard
-	endpoint Endpoint
+	endpoint *Endpoint // in a fleet, which does not change
+	question *question // of a query that waits, or nil
 }
 
 // idleCheck is how often a balancer without traffic is asked who is due.
@@ -37,7 +39,7 @@ var ErrProberRuns = errors.New("a prober runs for this balancer already")
 // collect hands due probes to the prober, if one runs. The caller holds the lock.
 func (s *shard) collect() {
 	tickets := s.b.prober.Load()
-	if tickets == nil || s.machine == nil {
+	if tickets == nil || s.machine == nil || s.b.asks {
 		return
 	}
 	var err error
@@ -50,7 +52,7 @@ func (s *shard) collect() {
 			continue
 		}
 		select {
-		case *tickets <- ticket{s, s.fleet.endpoints[slot]}:
+		case *tickets <- ticket{s, &s.fleet.endpoints[slot], nil}:
 		default:
 			s.b.counts.shed.Add(1)
 		}
@@ -60,13 +62,16 @@ func (s *shard) collect() {
 // Run probes for a balancer until the context ends, and returns the context's error. One
 // prober serves a balancer at a time: a second is [ErrProberRuns].
 func (p *Prober) Run(ctx context.Context, b *Balancer) error {
-	workers := orDefault(p.Concurrency, 64)
+	workers, perEndpoint := orDefault(p.Concurrency, 64), orDefault(p.PerEndpoint, 4)
+	if b.asks {
+		workers, perEndpoint = orDefault(p.Concurrency, 256), orDefault(p.PerEndpoint, 64)
+	}
 	tickets := make(chan ticket, workers)
 	if !b.prober.CompareAndSwap(nil, &tickets) {
 		return ErrProberRuns
 	}
 	defer b.prober.Store(nil)
-	shares := &shares{most: orDefault(p.PerEndpoint, 4), open: map[string]int{}}
+	shares := &shares{most: perEndpoint, open: map[string]int{}}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for range workers {
@@ -76,11 +81,15 @@ func (p *Prober) Run(ctx context.Context, b *Balancer) error {
 				case <-ctx.Done():
 					return
 				case t := <-tickets:
-					if !shares.take(t.endpoint.Name) {
-						b.counts.shed.Add(1)
+					if t.late() || !shares.take(t.endpoint.Name) {
+						b.shed(t)
 						continue
 					}
-					p.one(ctx, b, t)
+					if t.question != nil {
+						p.answer(ctx, b, t)
+					} else {
+						p.one(ctx, b, t)
+					}
 					shares.give(t.endpoint.Name)
 				}
 			}
@@ -116,7 +125,7 @@ func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
 	defer cancel()
 	asked := b.Now()
 	b.counts.sent.Add(1)
-	rd, err := p.Probe(ctx, t.endpoint)
+	rd, err := p.Probe(ctx, *t.endpoint)
 	id := engine.IDOf(t.endpoint.Name)
 	if err != nil {
 		b.counts.failed.Add(1)

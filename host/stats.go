@@ -29,6 +29,7 @@ type ProbeStats struct {
 	Answered uint64
 	Failed   uint64
 	Shed     uint64 // not sent: the prober or the replica had its hands full
+	Late     uint64 // of those answered, after the query they were sent for had been placed
 }
 
 type counts struct {
@@ -41,6 +42,7 @@ type counts struct {
 	answered atomic.Uint64
 	failed   atomic.Uint64
 	shed     atomic.Uint64
+	late     atomic.Uint64
 	traps    atomic.Uint64
 	rebuilds atomic.Uint64
 }
@@ -50,7 +52,7 @@ func (b *Balancer) Stats() Stats {
 	c := &b.counts
 	s := Stats{
 		Errors: c.errors.Load(), InFlight: c.inFlight.Load(), Traps: c.traps.Load(), Rebuilds: c.rebuilds.Load(),
-		Probes: ProbeStats{c.sent.Load(), c.answered.Load(), c.failed.Load(), c.shed.Load()},
+		Probes: ProbeStats{c.sent.Load(), c.answered.Load(), c.failed.Load(), c.shed.Load(), c.late.Load()},
 		Shards: len(b.shards), Salt: b.salt,
 	}
 	for i := range c.byRegime {

@@ -87,6 +87,13 @@ func TestALoopingGuestIsEnded(t *testing.T) {
 	require.NoError(t, b.Close(context.Background()))
 }
 
+// What a guest asks of its host is checked before it serves.
+func TestAGuestThatWantsTooManyProbesIsRefused(t *testing.T) {
+	_, err := host.NewBalancer(context.Background(), badModule(t), "bad probes")
+	require.ErrorIs(t, err, host.ErrAnswer)
+	assert.ErrorContains(t, err, "99 probes for a query")
+}
+
 // A guest that fails on every query is started ever more rarely.
 func TestAGuestThatKeepsFailingIsQuarantined(t *testing.T) {
 	m := badModule(t)

@@ -13,18 +13,22 @@ import (
 	"github.com/headroom-lb/headroom/test/guestbuild"
 )
 
-// specs are what parity is checked for: every policy, and Prequal in settings that reach all
-// of its branches.
+// specs are what parity is checked for: every policy, and settings that reach the other
+// branches of some.
 func specs() (all []string) {
 	for _, name := range policy.Names() {
 		all = append(all, name+" seed=7")
 	}
 	return append(all,
 		"power_of_two seed=3 choices=4",
+		"priority seed=3 overprovision=1 panic_threshold=0.9 panic=fail_closed",
+		"locality seed=3 overprovision=1 zone=zone-a callers=zone-a:5,zone-b:1",
 		"prequal seed=1 pool=4 quantile=0.3 max_age=20us window=16",
 		"prequal seed=2 pool=40 quantile=0 remove_rate=0.25 probe_rate=1.4142",
 		"prequal seed=3 quantile=1 remove_rate=0 reuse=2.5 idle=5us",
 		"prequal seed=4 pool=17 min_pool=5 aversion=off window_age=3us",
+		"prequal seed=5 mode=sync",
+		"prequal seed=6 mode=sync probes=16 wait=3 quantile=0.3 window=16 window_age=3us",
 	)
 }
 

@@ -58,7 +58,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, drain, endpoints")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, drain, endpoints, probe_wait, hint")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
@@ -67,9 +67,11 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 	f.StringVar(&flags.Engine, "engine", flags.Engine, "wasm or native")
 	f.StringVar(&flags.Module, "module", "", "file of a module to run instead of the one inside")
 	f.DurationVar((*time.Duration)(&flags.Drain), "drain", time.Duration(flags.Drain), "longest wait for open requests after SIGTERM")
+	f.DurationVar((*time.Duration)(&flags.ProbeWait), "probe-wait", time.Duration(flags.ProbeWait), "with mode=sync, longest wait of a request for the answers to its probes")
+	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "spec", policy.Names()...)
-	for _, name := range []string{"listen", "admin", "endpoint", "shards", "drain"} {
+	for _, name := range []string{"listen", "admin", "endpoint", "shards", "drain", "probe-wait", "hint"} {
 		complete(cmd, name)
 	}
 	return cmd
@@ -78,13 +80,15 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 // override puts the flags that were given over the config.
 func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints []string) {
 	for name, set := range map[string]func(){
-		"listen": func() { c.Listen = flags.Listen },
-		"admin":  func() { c.Admin = flags.Admin },
-		"spec":   func() { c.Spec = flags.Spec },
-		"shards": func() { c.Shards = flags.Shards },
-		"engine": func() { c.Engine = flags.Engine },
-		"module": func() { c.Module = flags.Module },
-		"drain":  func() { c.Drain = flags.Drain },
+		"listen":     func() { c.Listen = flags.Listen },
+		"admin":      func() { c.Admin = flags.Admin },
+		"spec":       func() { c.Spec = flags.Spec },
+		"shards":     func() { c.Shards = flags.Shards },
+		"engine":     func() { c.Engine = flags.Engine },
+		"module":     func() { c.Module = flags.Module },
+		"drain":      func() { c.Drain = flags.Drain },
+		"hint":       func() { c.Hint = flags.Hint },
+		"probe-wait": func() { c.ProbeWait = flags.ProbeWait },
 		"endpoint": func() {
 			c.Endpoints = nil
 			for _, url := range endpoints {

@@ -24,6 +24,9 @@ type Walker struct {
 	d     engine.Decision
 }
 
+// zones are the localities of the walks' fleets.
+var zones = [...]string{"", "zone-a", "zone-b"}
+
 // NewWalker starts a walk and gives it its first fleet; Begin hands that to a machine.
 func NewWalker(seed uint64) *Walker {
 	w := &Walker{x: seed*2 + 1}
@@ -46,7 +49,7 @@ func (w *Walker) redraw() {
 		if w.next(8) > 0 {
 			fleet = append(fleet, engine.Candidate{
 				ID: engine.IDOf(fmt.Sprint("replica-", i)), Weight: engine.Weight(w.next(4)),
-				Priority: uint8(w.next(3)), Locality: uint32(w.next(3)), Status: engine.Status(w.next(12) / 10),
+				Priority: uint8(w.next(3)), Locality: engine.LocalityOf(zones[w.next(3)]), Status: engine.Status(w.next(12) / 10),
 			})
 		}
 	}

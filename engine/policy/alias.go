@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -10,27 +11,34 @@ import (
 // method over whole numbers. A position has n columns' worth of its weight; each column of
 // height total is filled by one position up to its cut and by one other above it.
 type alias struct {
-	total uint64
-	cut   []uint64
-	other []uint32
-	work  []uint32
+	total   uint64
+	area    uint64 // of all columns
+	columns []aliasColumn
+	work    []uint32
 }
 
-// build takes the weights, of which at least one is not zero. Their sum times their number must
-// stay below 1<<64.
-func (a *alias) build(weights []uint32) {
+type aliasColumn struct {
+	cut   uint64
+	other uint32
+}
+
+// build takes the weights, of which at least one is not zero if there is to be a draw. Their
+// sum times their number must stay below 1<<64.
+func (a *alias) build(weights []uint32) { fillAlias(a, weights) }
+
+func fillAlias[W uint32 | uint64](a *alias, weights []W) {
 	n := len(weights)
-	a.cut, a.other = slices.Grow(a.cut[:0], n)[:n], slices.Grow(a.other[:0], n)[:n]
-	a.work = slices.Grow(a.work[:0], n)[:n]
+	a.columns, a.work = slices.Grow(a.columns[:0], n)[:n], slices.Grow(a.work[:0], n)[:n]
 	a.total = 0
 	for _, w := range weights {
 		a.total += uint64(w)
 	}
+	a.area = a.total * uint64(n)
 	// work holds the columns that want filling from the front, those with too much from the back.
 	small, large := 0, n
 	for i, w := range weights {
-		a.cut[i], a.other[i] = uint64(w)*uint64(n), uint32(i)
-		if a.cut[i] < a.total {
+		a.columns[i] = aliasColumn{uint64(w) * uint64(n), uint32(i)}
+		if a.columns[i].cut < a.total {
 			a.work[small] = uint32(i)
 			small++
 		} else {
@@ -40,10 +48,11 @@ func (a *alias) build(weights []uint32) {
 	}
 	for small > 0 && large < n {
 		small--
-		s, l := a.work[small], a.work[large]
-		a.other[s] = l
-		a.cut[l] -= a.total - a.cut[s]
-		if a.cut[l] < a.total {
+		s, l := &a.columns[a.work[small]], a.work[large]
+		s.other = l
+		rich := &a.columns[l]
+		rich.cut -= a.total - s.cut
+		if rich.cut < a.total {
 			large++
 			a.work[small] = l
 			small++
@@ -51,11 +60,28 @@ func (a *alias) build(weights []uint32) {
 	}
 }
 
-// draw returns a position.
+// draw returns a position. One uniform number below area has the column as its quotient by
+// total and the height as its remainder; as it is made by multiplying (Lemire 2019), both are
+// had without dividing.
 func (a *alias) draw(s *engine.Set) uint32 {
-	k := s.Draw(uint32(len(a.cut)))
-	if s.Draw64(a.total) < a.cut[k] {
-		return k
+	column, low := bits.Mul64(s.Bits(), uint64(len(a.columns)))
+	height, low := bits.Mul64(low, a.total)
+	if low < a.area {
+		column, height = a.again(s, column, height, low)
 	}
-	return a.other[k]
+	k := uint32(column)
+	c := a.columns[column]
+	if height >= c.cut { // a conditional move: a jump would go wrong every other time
+		k = c.other
+	}
+	return k
+}
+
+// again draws anew while the number is one of the few that would favour small results.
+func (a *alias) again(s *engine.Set, column, height, low uint64) (uint64, uint64) {
+	for floor := -a.area % a.area; low < floor; {
+		column, low = bits.Mul64(s.Bits(), uint64(len(a.columns)))
+		height, low = bits.Mul64(low, a.total)
+	}
+	return column, height
 }

@@ -19,6 +19,9 @@ func TestEveryPolicyKeepsTheLaws(t *testing.T) {
 	t.Run("prequal with short ages", func(t *testing.T) {
 		enginetest.TestPolicy(t, enginetest.Native(policy.Parse, "prequal seed=7 pool=4 quantile=0.3 max_age=20us window=16"))
 	})
+	for _, spec := range []string{"prequal seed=7 mode=sync", "prequal seed=7 mode=sync probes=5 wait=2 quantile=0.3 window=16 window_age=20us"} {
+		t.Run(spec, func(t *testing.T) { enginetest.TestPolicy(t, enginetest.Native(policy.Parse, spec)) })
+	}
 }
 
 // broken is a machine with one planted fault.

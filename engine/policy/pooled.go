@@ -265,8 +265,7 @@ func (p *pooled) uses() uint32 {
 	return b.whole
 }
 
-// Probes spends the probe credit on distinct eligible replicas, uniform without replacement
-// (Floyd's subset sampling).
+// Probes spends the probe credit on distinct eligible replicas.
 func (p *pooled) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 	eligible := uint32(p.set.Eligible())
 	due := (p.h[wDecisions]*p.c.ProbeRate - p.h[wSpent]) / probe.Unit
@@ -285,12 +284,18 @@ func (p *pooled) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 	}
 	p.h[wProbed], p.h[wProbedAt] = 1, uint64(now)
 	p.h[wProbesDue] += uint64(k)
+	return drawEligible(p.set, k, dst)
+}
+
+// drawEligible appends k distinct eligible replicas, uniform without replacement (Floyd's subset
+// sampling); there are at least k.
+func drawEligible(s *engine.Set, k uint32, dst []engine.ID) []engine.ID {
 	from := len(dst)
-	slots := p.set.EligibleSlots()
-	for top := eligible - k; top < eligible; top++ {
-		id := p.set.ID(slots[p.set.Draw(top+1)])
+	slots := s.EligibleSlots()
+	for top := uint32(len(slots)) - k; top < uint32(len(slots)); top++ {
+		id := s.ID(slots[s.Draw(top+1)])
 		if slices.Contains(dst[from:], id) {
-			id = p.set.ID(slots[top])
+			id = s.ID(slots[top])
 		}
 		dst = append(dst, id)
 	}

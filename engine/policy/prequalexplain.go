@@ -58,7 +58,7 @@ func (p *pooled) weigh(x *engine.Explanation, e *engine.Entry, place uint64, v e
 	slot, _ := p.set.Slot(e.ID)
 	x.Weigh(p.set, slot, place)
 	w := &x.Weighed[len(x.Weighed)-1]
-	w.Entry, w.Verdict = e, v
+	w.Entry, w.Verdict, w.Compared = e, v, v == engine.VerdictLost
 }
 
 func holds(es []engine.Entry, id engine.ID) bool {
@@ -74,21 +74,25 @@ func (p *Prequal) because(o *probe.Offer, offers []engine.Entry) string {
 	if o.Entries < p.c.MinPool {
 		return p.tooFew(o.Entries)
 	}
+	return hotColdReason(o, &offers[0], p.window.Threshold(), "entries on offer")
+}
+
+// hotColdReason says why the rule decides for the best of what it weighed.
+func hotColdReason(o *probe.Offer, best *engine.Entry, threshold uint32, what string) string {
 	limit := "there is no threshold"
-	if t := p.window.Threshold(); t != engine.NoThreshold {
-		limit = "RIF at most " + itoa(int(t))
+	if threshold != engine.NoThreshold {
+		limit = "RIF at most " + itoa(int(threshold))
 	}
-	best := &offers[0]
 	switch {
 	case o.Cold == 0:
-		return "has the least RIF (" + itoa(int(best.RIF)) + ") of the entries on offer, which are all hot (" +
-			itoa(o.Entries) + ", above " + itoa(int(p.window.Threshold())) + ")"
+		return "has the least RIF (" + itoa(int(best.RIF)) + ") of the " + what + ", which are all hot (" +
+			itoa(o.Entries) + ", above " + itoa(int(threshold)) + ")"
 	case o.Cold == 1:
-		return "is the only cold one (" + limit + ") of the " + itoa(o.Entries) + " entries on offer"
+		return "is the only cold one (" + limit + ") of the " + itoa(o.Entries) + " " + what
 	case best.Latency == engine.UnknownLatency:
 		return "ranks as the median latency (" + latencyText(o.Median) + "), its own being unknown, and none of the " +
-			itoa(o.Cold) + " cold entries on offer is faster (" + limit + ")"
+			itoa(o.Cold) + " cold " + what + " is faster (" + limit + ")"
 	}
-	return "answers fastest (" + latencyText(best.Latency) + ") of the " + itoa(o.Cold) + " cold entries on offer (" +
+	return "answers fastest (" + latencyText(best.Latency) + ") of the " + itoa(o.Cold) + " cold " + what + " (" +
 		limit + "); " + itoa(o.Entries-o.Cold) + " are hot"
 }

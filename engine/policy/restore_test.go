@@ -54,7 +54,10 @@ func FuzzRestore(f *testing.F) {
 	f.Add(uint64(1), uint16(9), uint64(0), uint16(30), uint64(1<<63))
 	f.Add(uint64(2), uint16(12), uint64(1), uint16(40), ^uint64(0))
 	f.Fuzz(func(t *testing.T, seed uint64, at1 uint16, v1 uint64, at2 uint16, v2 uint64) {
-		for _, spec := range []string{"prequal seed=7", "round_robin seed=7", "least_loaded seed=7", "prequal seed=7 pool=40 fit=auto max_age=20us"} {
+		for _, spec := range []string{
+			"prequal seed=7", "round_robin seed=7", "least_loaded seed=7", "locality seed=7 zone=zone-a",
+			"prequal seed=7 pool=40 fit=auto max_age=20us", "prequal seed=7 mode=sync window=9",
+		} {
 			e, w := walked(t, spec, seed%16, 300)
 			block, err := e.Snapshot(nil)
 			require.NoError(t, err)

@@ -12,17 +12,29 @@ var makers = []struct {
 	name string
 	make func(*settings) (engine.Policy, error)
 }{
+	{"bounded_load", func(s *settings) (engine.Policy, error) {
+		return NewBoundedLoad(s.uint64("seed", 0), s.parts("factor", defaultLoadFactor))
+	}},
 	{"c3", func(s *settings) (engine.Policy, error) { return NewC3(s.c3()) }},
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
 	{"least_request", func(s *settings) (engine.Policy, error) { return NewLeastRequest(s.leastRequest()) }},
 	{"linear", func(s *settings) (engine.Policy, error) { return NewLinear(s.linear()) }},
+	{"locality", func(s *settings) (engine.Policy, error) { return NewLocality(s.locality()) }},
 	{"peak_ewma", func(s *settings) (engine.Policy, error) { return NewPeakEWMA(s.peakEWMA()) }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},
-	{"prequal", func(s *settings) (engine.Policy, error) { return NewPrequal(s.prequal()) }},
+	{"prequal", func(s *settings) (engine.Policy, error) { return s.prequalMode() }},
+	{"priority", func(s *settings) (engine.Policy, error) { return NewPriority(s.groups()) }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
+	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
+	{"smooth_weighted_round_robin", func(s *settings) (engine.Policy, error) {
+		return NewSmoothWeightedRoundRobin(s.uint64("seed", 0), s.choice("start", "random", "zero"))
+	}},
+	{"weighted_random", func(s *settings) (engine.Policy, error) { return NewWeightedRandom(s.uint64("seed", 0)), nil }},
+	{"weighted_rendezvous", func(s *settings) (engine.Policy, error) { return NewWeightedRendezvous(s.uint64("seed", 0)), nil }},
+	{"weighted_round_robin", func(s *settings) (engine.Policy, error) { return NewWeightedRoundRobin(s.weightedRoundRobin()) }},
 	{"yarp_power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewYARPPowerOfTwo(s.uint64("seed", 0), s.duration("poll", defaultPoll))
 	}},

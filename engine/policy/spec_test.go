@@ -37,6 +37,12 @@ func TestSpecsPrintCanonically(t *testing.T) {
 		"prequal quantile=1 probe_rate=1.4142 remove_rate=.25 delta=0": "prequal seed=0 quantile=1 probe_rate=1.4142 remove_rate=0.25 delta=0",
 		"prequal reuse=1.316 fit=strict aversion=off":                  "prequal seed=0 reuse=1.316 fit=strict aversion=off",
 		"prequal pool=1":                                               "prequal seed=0 pool=1",
+		"prequal mode=async":                                           "prequal seed=0",
+		"prequal mode=sync":                                            "prequal seed=0 mode=sync",
+		"prequal probes=3 wait=2 mode=sync seed=9 fallback=random":     "prequal seed=9 mode=sync",
+		"prequal mode=sync probes=5":                                   "prequal seed=0 mode=sync probes=5",
+		"prequal mode=sync probes=5 wait=2 window_age=100ms":           "prequal seed=0 mode=sync probes=5 wait=2 window_age=100ms",
+		"prequal mode=sync quantile=0 window=1 aversion=off":           "prequal seed=0 mode=sync quantile=0 window=1 aversion=off",
 		"\tprequal\n seed=18446744073709551615 ":                       "prequal seed=18446744073709551615",
 	} {
 		p, err := policy.Parse(spec)
@@ -49,7 +55,7 @@ func TestSpecsPrintCanonically(t *testing.T) {
 }
 
 func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
-	const names = "c3, least_loaded, least_request, linear, peak_ewma, power_of_two, prequal, random, round_robin, yarp_power_of_two"
+	names := strings.Join(policy.Names(), ", ")
 	for spec, want := range map[string]string{
 		"":                                    "spec: empty; want a policy name: " + names,
 		"  ":                                  "spec: empty; want a policy name: " + names,
@@ -94,7 +100,21 @@ func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
 		"prequal reuse=0.5":                   "prequal: reuse=0.5: want 1 to 1000000",
 		"prequal fit=loose":                   "prequal: fit=loose: want one of auto, strict",
 		"prequal fallback=first":              "prequal: fallback=first: want one of random",
-		"prequal colour=red":                  "prequal: colour: no such setting; want one of seed, pool, max_age, quantile, probe_rate, remove_rate, delta, min_pool, window, window_age, idle, reuse, fit, aversion, fallback",
+		"prequal colour=red":                  "prequal: colour: no such setting; want one of seed, mode, pool, max_age, quantile, probe_rate, remove_rate, delta, min_pool, window, window_age, idle, reuse, fit, aversion, fallback",
+		"prequal mode=both":                   "prequal: mode=both: want one of async, sync",
+		"prequal mode=sync pool=16":           "prequal: pool=16: applies to mode=async only",
+		"prequal mode=sync max_age=1s":        "prequal: max_age=1s: applies to mode=async only",
+		"prequal probe_rate=3 mode=sync":      "prequal: probe_rate=3: applies to mode=async only",
+		"prequal mode=sync fit=auto":          "prequal: fit=auto: applies to mode=async only",
+		"prequal probes=3":                    "prequal: probes=3: applies to mode=sync only",
+		"prequal mode=async wait=2":           "prequal: wait=2: applies to mode=sync only",
+		"prequal mode=sync probes=1":          "prequal: probes=1: want 2 to 16",
+		"prequal mode=sync probes=17":         "prequal: probes=17: want 2 to 16",
+		"prequal mode=sync wait=0":            "prequal: wait=0: want 1 to 3",
+		"prequal mode=sync wait=4":            "prequal: wait=4: want 1 to 3",
+		"prequal mode=sync window=0":          "prequal: window=0: want 1 to 4096",
+		"prequal mode=sync quantile=2":        "prequal: quantile=2: want 0 to 1",
+		"prequal mode=sync colour=red":        "prequal: colour: no such setting; want one of seed, mode, probes, wait, quantile, window, window_age, aversion, fallback",
 		"\x00\xff" + strings.Repeat("x", 100): "??" + strings.Repeat("x", 38) + "...: no such policy; want one of " + names,
 	} {
 		p, err := policy.Parse(spec)
@@ -107,7 +127,7 @@ func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"random", "prequal seed=7 pool=16 quantile=0.84 max_age=1s", "power_of_two choices=3 seed=1", "prequal max_age=1.5s reuse=2.5 fit=strict"} {
+	for _, s := range []string{"random", "prequal seed=7 pool=16 quantile=0.84 max_age=1s", "power_of_two choices=3 seed=1", "prequal max_age=1.5s reuse=2.5 fit=strict", "prequal mode=sync probes=5 wait=1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {

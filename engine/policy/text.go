@@ -35,6 +35,8 @@ func latencyText(d engine.Duration) string {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
+func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
+
 // clip keeps a stranger's text short and on one line in an error.
 func clip(s string) string {
 	const most = 40

@@ -354,6 +354,13 @@ func (p *Pool) oddLeaves(r *[recWords]uint64) {
 	}
 }
 
+// Clear takes every entry out.
+func (p *Pool) Clear() {
+	for used := p.used(); used != 0; used &= used - 1 {
+		p.remove(uint32(bits.TrailingZeros64(used)))
+	}
+}
+
 // RemoveOldest takes out the entry received first; there is at least one.
 func (p *Pool) RemoveOldest() { p.remove(p.firstIn()) }
 

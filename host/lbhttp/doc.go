@@ -28,4 +28,8 @@
 //
 // Readings that replicas put on ordinary answers, as headers or trailers, are recorded and
 // removed. Probes are asked with [ProbeURL].
+//
+// Under a synchronous policy (prequal mode=sync) each attempt is probed for before it is placed, by
+// the prober that runs, and waits up to [host.WithProbeWait]. [WithHint] tells those probes what the
+// request is about.
 package lbhttp

@@ -15,6 +15,7 @@ type Option func(*options)
 type options struct {
 	base         http.RoundTripper
 	key          func(*http.Request) string
+	hint         func(*http.Request) string
 	outcome      func(*http.Response, error) engine.Outcome
 	retries      int
 	retryable    func(*http.Request, *http.Response, error) bool
@@ -51,6 +52,12 @@ func WithBase(rt http.RoundTripper) Option { return func(o *options) { o.base = 
 
 // WithKey gives each query an affinity key; policies without affinity ignore it.
 func WithKey(f func(*http.Request) string) Option { return func(o *options) { o.key = f } }
+
+// WithHint tells the replicas that are probed for a query what it is about, such as the key of the
+// data that it will read, so that one that has them at hand can say so: see [replica.WithHints].
+// It is sent as x-prequal-hint, if it is printable ASCII of at most [replica.MaxHint] bytes, else
+// not at all. Policies that do not probe for each query ignore it.
+func WithHint(f func(*http.Request) string) Option { return func(o *options) { o.hint = f } }
 
 // WithOutcome decides what the balancer is told of an attempt. It is called once per attempt:
 // with an error alone if no answer came; with the response at the end of its body; with both if

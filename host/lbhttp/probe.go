@@ -16,7 +16,7 @@ import (
 // ProbeURL probes a replica by GET of a path under its address; the empty path is the default of
 // package replica. It understands the probe protocol, ORCA load reports in TEXT and JSON form,
 // and the headers and JSON members of other programs that answer probes, each in its own unit. A
-// latency of zero counts as unknown. An answer other than 200, one without RIF, one with a number
+// latency of zero counts as unknown. A probe for one query carries its [host.Hint]. An answer other than 200, one without RIF, one with a number
 // that makes no sense, or one longer than 4 KB is an error.
 //
 // The context bounds a probe in time. A nil client is one of our own, which keeps up to four idle
@@ -35,6 +35,9 @@ func ProbeURL(client *http.Client, path string) host.ProbeFunc {
 			return engine.Reading{}, err
 		}
 		req := (&http.Request{Method: http.MethodGet, URL: &target, Header: http.Header{}}).WithContext(ctx)
+		if hint := host.Hint(ctx); hint != "" && replica.ValidHint(hint) {
+			req.Header[replica.HeaderHint] = []string{hint}
+		}
 		resp, err := client.Do(req)
 		if err != nil {
 			return engine.Reading{}, err

@@ -33,41 +33,17 @@ func headerReading(h http.Header, dialects []dialect) (engine.Reading, error) {
 	return loadReading(v)
 }
 
-// loadReading reads an ORCA report. A report without RIF, or in a form other than TEXT and JSON,
-// is errNoReading: it may be meant for somebody else.
+// loadReading reads an ORCA report's named metrics. A report without RIF, or in a form other
+// than TEXT and JSON, is errNoReading: it may be meant for somebody else.
 func loadReading(v string) (engine.Reading, error) {
-	form, rest, _ := strings.Cut(strings.TrimSpace(v), " ")
-	switch form {
-	case "TEXT":
-		metrics := map[string]string{}
-		for pair := range strings.SplitSeq(rest, ",") {
-			i := strings.IndexAny(pair, "=:") // a colon is the older form
-			if i < 0 {
-				return engine.Reading{}, fmt.Errorf("load report: %.40q is not name=value", pair)
-			}
-			name, ok := strings.CutPrefix(strings.TrimSpace(pair[:i]), "named_metrics.")
-			if !ok {
-				continue
-			}
-			if _, twice := metrics[name]; twice {
-				return engine.Reading{}, fmt.Errorf("load report: %.40q given twice", name)
-			}
-			metrics[name] = pair[i+1:]
-		}
-		return loadDialect.read(func(name string) (string, bool, error) {
-			s, ok := metrics[name]
-			return s, ok, nil
-		})
-	case "JSON":
-		var report struct {
-			Named map[string]json.RawMessage `json:"named_metrics"`
-		}
-		if err := json.Unmarshal([]byte(rest), &report); err != nil {
-			return engine.Reading{}, errors.New("load report: not a JSON object")
-		}
-		return loadDialect.read(member(report.Named))
+	metrics, err := loadMetrics(v)
+	if err != nil {
+		return engine.Reading{}, err
 	}
-	return engine.Reading{}, errNoReading
+	return loadDialect.read(func(name string) (string, bool, error) {
+		s, ok := metrics["named_metrics."+name]
+		return s, ok, nil
+	})
 }
 
 // bodyReading finds a reading in a JSON object.

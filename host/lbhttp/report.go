@@ -17,8 +17,8 @@ var reportHeaders = [...]string{
 	"X-" + replica.HeaderLoad,
 }
 
-// report records a reading that came with headers or trailers, if any, and strips it. A reading
-// that makes no sense is dropped: an ordinary answer is not refused for it.
+// report records a reading and a load report that came with headers or trailers, if any, and
+// strips them. What makes no sense is dropped: an ordinary answer is not refused for it.
 func (t *Transport) report(endpoint string, h http.Header) {
 	if len(h) == 0 {
 		return
@@ -27,6 +27,11 @@ func (t *Transport) report(endpoint string, h http.Header) {
 		if rd, err := headerReading(h, headerDialects[:1]); err == nil {
 			// An endpoint that has just left the set has no use for a reading.
 			_ = t.balancer.Record(endpoint, rd)
+		}
+		if v, ok, err := single(h, replica.HeaderLoad); ok && err == nil {
+			if l, err := loadReport(v); err == nil {
+				_ = t.balancer.RecordLoad(endpoint, l)
+			}
 		}
 	}
 	strip(h)

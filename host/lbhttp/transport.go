@@ -40,6 +40,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.opts.key != nil {
 		query.Key = t.opts.key(req)
 	}
+	if t.opts.hint != nil {
+		query.Hint = t.opts.hint(req)
+	}
 	a := attempt{req: req, body: replay{req: req, src: req.Body}}
 	if req.URL.Opaque != "" {
 		a.body.abandon()

@@ -22,5 +22,8 @@
 // that is never held while a handler runs. If the application itself limits connections or
 // handlers, serve [Monitor.ProbeHandler] on a listener of its own.
 //
+// A probe for one query may carry a hint of what the query is about; [WithHints] scales the load
+// that is reported for it, to attract a query whose data this replica has at hand.
+//
 // The package imports neither the host nor a wasm runtime.
 package replica

@@ -16,6 +16,7 @@ type Monitor struct {
 	start     time.Time // instants count from here, on the monotonic clock
 	probePath string
 	piggyback bool
+	hints     func(hint string) int
 
 	mu        sync.Mutex // guards the estimator; held for nanoseconds
 	estimator *probe.Estimator

@@ -15,6 +15,7 @@ const (
 	HeaderRIF     = "X-Prequal-Rif"         // requests in flight, decimal
 	HeaderLatency = "X-Prequal-Latency-Us"  // whole microseconds, at least 1; absent when unknown
 	HeaderLoad    = "Endpoint-Load-Metrics" // both again as an ORCA report in TEXT form
+	HeaderHint    = "X-Prequal-Hint"        // of a probe: what the query is about that it is sent for
 )
 
 // SetHeaders writes a reading in the form of the probe protocol, replacing what was there.
@@ -55,7 +56,7 @@ func (m *Monitor) ProbeHandler() http.Handler {
 			http.Error(w, "probe with GET or HEAD", http.StatusMethodNotAllowed)
 			return
 		}
-		SetHeaders(h, m.Reading())
+		SetHeaders(h, m.hinted(r))
 		w.WriteHeader(http.StatusOK)
 	})
 }

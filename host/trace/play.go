@@ -155,21 +155,23 @@ func (p *Player) Play(o *Op) (*Result, error) {
 
 func (p *Player) endpoints(at engine.Instant, eps []Endpoint) error {
 	var cs []engine.Candidate
-	localities := map[string]uint32{}
+	localities := map[uint32]string{}
 	seen := map[string]bool{}
 	for _, ep := range eps {
 		if seen[ep.Name] {
 			return fmt.Errorf("%w: %q", engine.ErrDuplicateID, ep.Name)
 		}
 		seen[ep.Name] = true
-		if _, ok := localities[ep.Locality]; !ok {
-			localities[ep.Locality] = uint32(len(localities))
+		locality := engine.LocalityOf(ep.Locality)
+		if name, ok := localities[locality]; ok && name != ep.Locality {
+			return fmt.Errorf("%w: localities %q and %q hash alike", engine.ErrTopology, name, ep.Locality)
 		}
+		localities[locality] = ep.Locality
 		st, _ := engine.ParseStatus(ep.Status)
 		id := engine.IDOf(ep.Name)
 		p.names[id] = ep.Name
 		cs = append(cs, engine.Candidate{
-			ID: id, Weight: engine.Weight(ep.Weight), Locality: localities[ep.Locality], Priority: ep.Priority, Status: st,
+			ID: id, Weight: engine.Weight(ep.Weight), Locality: locality, Priority: ep.Priority, Status: st,
 		})
 	}
 	return p.m.SetCandidates(at, cs)
@@ -188,6 +190,9 @@ func (o *Op) Query() engine.Query {
 		rd := engine.Reading{RIF: a.RIF, Latency: engine.UnknownLatency, Asked: q.Now}
 		if a.LatencyNS != nil {
 			rd.Latency = engine.Duration(*a.LatencyNS)
+		}
+		if a.Asked != nil {
+			rd.Asked = engine.Instant(*a.Asked)
 		}
 		q.Answers = append(q.Answers, engine.Answer{ID: engine.IDOf(a.Endpoint), Reading: rd})
 	}

@@ -43,6 +43,7 @@ type Answer struct {
 	Endpoint  string `json:"endpoint"`
 	RIF       uint32 `json:"rif"`
 	LatencyNS *int64 `json:"latency_ns,omitempty"` // absent: unknown
+	Asked     *int64 `json:"asked,omitempty"`      // absent: at
 }
 
 // Endpoint is a replica in an endpoints line.

@@ -61,17 +61,23 @@ func TestTheDocumentedTraceGivesTheDocumentedOutput(t *testing.T) {
 func TestTheDocumentedSettingsAreTheParsers(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats.md")
 	require.NoError(t, err)
-	var documented []string
-	for line := range strings.Lines(string(page)) {
-		cells := strings.Split(line, "|")
-		if len(cells) == 6 && strings.HasPrefix(cells[1], " `") {
-			documented = append(documented, strings.Trim(cells[1], " `"))
+	async, sync, ok := strings.Cut(string(page), "| key with `mode=sync` |")
+	require.True(t, ok)
+	for _, c := range []struct{ spec, text, first string }{
+		{"prequal none=1", async, "seed, "}, {"prequal mode=sync none=1", sync, "seed, mode, "},
+	} {
+		var documented []string
+		for line := range strings.Lines(c.text) {
+			cells := strings.Split(line, "|")
+			if len(cells) == 6 && strings.HasPrefix(cells[1], " `") {
+				documented = append(documented, strings.Trim(cells[1], " `"))
+			}
 		}
+		_, err = policy.Parse(c.spec)
+		require.Error(t, err)
+		_, list, _ := strings.Cut(err.Error(), "want one of "+c.first)
+		assert.Equal(t, strings.Split(list, ", "), documented)
 	}
-	_, err = policy.Parse("prequal none=1")
-	require.Error(t, err)
-	_, list, _ := strings.Cut(err.Error(), "want one of seed, ")
-	assert.Equal(t, strings.Split(list, ", "), documented)
 }
 
 func play(t *testing.T, file string) []byte {
@@ -141,10 +147,11 @@ func TestMalformedTracesSayWhere(t *testing.T) {
 
 func TestPlayRefusesWhatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"op":"endpoints","at":1,"endpoints":[{"name":"a"},{"name":"a"}]}`:    `f:2: duplicate endpoint: "a"`,
-		`{"op":"status","at":1,"endpoint":"a","status":"ready"}`:               `f:2: unknown endpoint: "a"`,
-		`{"op":"done","at":1,"placement":0}`:                                   "f:2: placement 0: so far there are 0, counted from 0",
-		`{"op":"decide","at":1}` + "\n" + `{"op":"done","at":1,"placement":0}`: "f:3: placement 0 was not placed, or is done already",
+		`{"op":"endpoints","at":1,"endpoints":[{"name":"a"},{"name":"a"}]}`:                                                 `f:2: duplicate endpoint: "a"`,
+		`{"op":"endpoints","at":1,"endpoints":[{"name":"a","locality":"zone-17672"},{"name":"b","locality":"zone-51913"}]}`: `f:2: inconsistent topology: localities "zone-17672" and "zone-51913" hash alike`,
+		`{"op":"status","at":1,"endpoint":"a","status":"ready"}`:                                                            `f:2: unknown endpoint: "a"`,
+		`{"op":"done","at":1,"placement":0}`:                                                                                "f:2: placement 0: so far there are 0, counted from 0",
+		`{"op":"decide","at":1}` + "\n" + `{"op":"done","at":1,"placement":0}`:                                              "f:3: placement 0 was not placed, or is done already",
 	} {
 		ops, err := trace.Read("f", strings.NewReader(`{"op":"spec","spec":"random"}`+"\n"+text))
 		require.NoError(t, err)

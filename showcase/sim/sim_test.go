@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine"
 )
 
 var native = Maker{Machine: Native}
@@ -174,4 +176,11 @@ func TestHotCanBeProvoked(t *testing.T) {
 	require.NoError(t, w.Run(6*Second))
 	t.Logf("hot after losing two thirds: %d, before: %d", hot(w)-before, before)
 	assert.Greater(t, hot(w)-before, uint64(100), "two thirds of the fleet lost")
+}
+
+func TestASynchronousPolicyIsRefused(t *testing.T) {
+	_, err := Canonical("prequal mode=sync")
+	assert.EqualError(t, err, "prequal: mode=sync: not in the simulator; want mode=async")
+	_, err = Native("prequal mode=sync", 1)
+	assert.ErrorIs(t, err, engine.ErrConfig)
 }

@@ -45,6 +45,13 @@ func TestReplay(t *testing.T) {
 		require.Zero(t, code, stderr)
 		require.Equal(t, want, got, engine)
 	}
+	for _, engine := range []string{"wasm", "native", "both"} {
+		code, got, stderr := run("--engine", engine, "--explain", "1")
+		require.Zero(t, code, stderr)
+		require.Contains(t, got, "b answers fastest (1 ms) of the 3 cold entries on offer")
+		require.Contains(t, got, "next would be")
+		require.Equal(t, 1, strings.Count(got, "chosen"), got)
+	}
 	golden := filepath.Join(t.TempDir(), "golden.jsonl")
 	require.NoError(t, os.WriteFile(golden, []byte(want), 0o600))
 	code, _, stderr = run("--expect", golden)
@@ -72,5 +79,5 @@ func TestInspectAndBench(t *testing.T) {
 	p = start(t, "bench", "--json", "--rounds", "10", "--candidates", "8", "--spec", "prequal seed=7")
 	require.Zero(t, p.wait(), p.text(&p.stderr))
 	require.True(t, json.Valid([]byte(p.text(&p.stdout))))
-	require.Contains(t, p.text(&p.stderr), "of about", "progress is shown where there is no terminal, too")
+	require.Contains(t, p.text(&p.stderr), "of 1 fleets", "progress is shown where there is no terminal, too")
 }

@@ -65,7 +65,7 @@ func Exports() []Export {
 		{FuncLoad, "lliii", "i", "since 1.1: takes the instant, a replica's ID, its utilisation in parts per 10,000, and its queries and errors per second in thousandths; returns a code; a guest without it does not hear of load", true},
 		{FuncAnswers, "i", "i", "since 1.1: takes a count of answer records at the arena, which belong to the next lb_decide; returns a code; a guest without it cannot probe for single queries", true},
 		{FuncForget, "lll", "i", "takes the instant, a replica's ID whose probe failed, and the instant it was asked; returns a code", false},
-		{FuncProbes, "l", "i", "takes the instant; returns how many IDs stand at the arena, at most MaxProbes", false},
+		{FuncProbes, "l", "i", "takes the instant; returns how many IDs stand at the arena, at most MaxProbes: the replicas due, or of a synchronous guest those to probe for one query", false},
 		{FuncEntries, "l", "i", "takes the instant; returns how many entry records stand at the arena, at most MaxEntries", false},
 		{FuncInspect, "", "i", "returns 0, with the inspection record at the arena", false},
 		{FuncBlock, "", "l", "address << 32 | length in bytes of the state block, valid until the candidates change or a block is restored", false},
@@ -139,7 +139,10 @@ const (
 )
 
 // The inspection record: the counters as u64 in the order of [engine.Counters.Each], then the
-// fit.
+// fit. What is not named is zero. A host asks for it when it has configured a guest: a guest that
+// names InspectProbes, 2 to MaxAnswers, is synchronous. For each query the host then calls
+// lb_probes, probes those replicas, and calls lb_answers with the answers that came before
+// lb_decide; later ones it may hand to lb_record.
 const (
 	InspectPool      = 112 // u32
 	InspectRemove    = 116 // u32, parts per 10,000
@@ -148,4 +151,6 @@ const (
 	InspectWindow    = 132 // u32
 	InspectShrunk    = 136 // u8
 	InspectHeld      = 137 // u8
+	InspectProbes    = 140 // u32, since 1.1: probes of each query; 0 unless the policy decides on lb_answers
+	InspectWait      = 144 // u32, since 1.1: answers that such a decision weighs, 1 to InspectProbes
 )

@@ -47,13 +47,14 @@ func TestGoldenBytes(t *testing.T) {
 		Admitted: 1, Replaced: 2, EvictedOldest: 3, DroppedStale: 4, RemovedWorst: 5, RemovedOldest: 6, Expired: 7,
 		Exhausted: 8, Forgotten: 9, Decisions: 10, Fallbacks: 11, Readings: 12, ProbesDue: 13, HeldFit: 14,
 	}
-	fit := engine.Fit{Pool: 15, RemoveRate: 16, ReuseBudget: 17, Threshold: 18, WindowFilled: 19, Shrunk: true}
+	fit := engine.Fit{Pool: 15, RemoveRate: 16, ReuseBudget: 17, Threshold: 18, WindowFilled: 19, Shrunk: true, Probes: 20, Wait: 21}
 	b = make([]byte, InspectSize)
 	PutInspection(b, &counts, &fit)
 	for i := range 14 {
 		assert.Equal(t, uint64(i+1), Get64(b[8*i:]))
 	}
-	assert.Equal(t, "0f000000"+"10000000"+"1100000000000000"+"12000000"+"13000000"+"0100", hex.EncodeToString(b[InspectPool:InspectHeld+1]))
+	assert.Equal(t, "0f000000"+"10000000"+"1100000000000000"+"12000000"+"13000000"+"0100"+"0000"+
+		"14000000"+"15000000"+"000000000000000000000000", hex.EncodeToString(b[InspectPool:]))
 	var counts2 engine.Counters
 	var fit2 engine.Fit
 	GetInspection(b, &counts2, &fit2)

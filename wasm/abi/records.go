@@ -120,6 +120,8 @@ func PutInspection(b []byte, c *engine.Counters, f *engine.Fit) {
 	put32(b[InspectThreshold:], f.Threshold)
 	put32(b[InspectWindow:], f.WindowFilled)
 	b[InspectShrunk], b[InspectHeld] = flag(f.Shrunk), flag(f.Held)
+	put32(b[InspectProbes:], f.Probes)
+	put32(b[InspectWait:], f.Wait)
 }
 
 // GetInspection reads the inspection record.
@@ -131,6 +133,7 @@ func GetInspection(b []byte, c *engine.Counters, f *engine.Fit) {
 		Pool: get32(b[InspectPool:]), RemoveRate: get32(b[InspectRemove:]), ReuseBudget: Get64(b[InspectReuse:]),
 		Threshold: get32(b[InspectThreshold:]), WindowFilled: get32(b[InspectWindow:]),
 		Shrunk: b[InspectShrunk] == 1, Held: b[InspectHeld] == 1,
+		Probes: get32(b[InspectProbes:]), Wait: get32(b[InspectWait:]),
 	}
 }
 

@@ -16,6 +16,7 @@ type loop struct {
 	ready []engine.ID        // whom probes go to
 	less  []engine.Candidate // without the middle one
 	keys  []engine.Key
+	turn  int
 	now   engine.Instant
 	seed  uint64
 	q     engine.Query
@@ -94,7 +95,10 @@ func (l *loop) reading() {
 
 func (l *loop) query() {
 	l.now += fleetStep
-	l.q.Now, l.q.Key = l.now, l.keys[uint64(l.now)/fleetStep%997]
+	if l.turn++; l.turn == len(l.keys) {
+		l.turn = 0
+	}
+	l.q.Now, l.q.Key = l.now, l.keys[l.turn]
 	l.note(l.m.Decide(&l.q, &l.d))
 }
 

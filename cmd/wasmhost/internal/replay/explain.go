@@ -10,60 +10,71 @@ import (
 	"github.com/headroom-lb/headroom/host/trace"
 )
 
-// explainTo says why a decision fell as it did: a sentence, and the entries that the pool held
-// before it, best first.
-func explainTo(w io.Writer, p *trace.Player, r *trace.Result, before []engine.Entry) error {
-	if _, err := fmt.Fprintf(w, "placement %d at %d ns: %s\n", r.Placement, r.At, sentence(r)); err != nil {
+// explainTo writes why a decision fell as it did: one sentence, what else is known of it, and
+// every candidate with what the rule made of it.
+func explainTo(w io.Writer, p *trace.Player, r *trace.Result, x *engine.Explanation, at engine.Instant) error {
+	if x == nil { // a module with a policy of its own: there is only its answer
+		if r.Err != nil {
+			_, err := fmt.Fprintf(w, "placement %d at %d ns: not placed: %s\n", r.Placement, r.At, r.Err)
+			return err
+		}
+		_, err := fmt.Fprintf(w, "placement %d at %d ns: %s, %s; why, only its own module knows\n", r.Placement, r.At, r.Endpoint, r.Decision.Regime)
 		return err
 	}
-	if len(before) == 0 {
+	if _, err := fmt.Fprintf(w, "placement %d at %d ns: %s\n", r.Placement, r.At, x.Sentence(p.Name)); err != nil {
+		return err
+	}
+	for _, note := range x.Notes {
+		fmt.Fprintf(w, "%s\n", note)
+	}
+	if len(x.Weighed) == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "\nThe pool before it, best first, before what was due for removal left:\n")
+	entries, loads := false, x.Unit != ""
+	for _, row := range x.Weighed {
+		entries = entries || row.Entry != nil
+	}
 	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  endpoint\tRIF\tlatency\tage\tuses\tside\t")
-	for _, e := range before {
-		side := "cold"
-		if e.Hot {
-			side = "hot"
+	fmt.Fprint(t, "\n  endpoint\tverdict\tweight")
+	if loads {
+		fmt.Fprintf(t, "\t%s", x.Unit)
+	}
+	if entries {
+		fmt.Fprint(t, "\tRIF\tlatency\tage\tuses\tside")
+	}
+	fmt.Fprintln(t, "\t")
+	for i := range x.Weighed {
+		row := &x.Weighed[i]
+		fmt.Fprintf(t, "  %s\t%s\t%d", p.Name(row.ID), row.Verdict, row.Weight)
+		if loads {
+			fmt.Fprintf(t, "\t%s", loadText(row))
 		}
-		if !e.Eligible {
-			side += ", not eligible"
+		if e := row.Entry; entries && e == nil {
+			fmt.Fprint(t, "\t\t\t\t\t")
+		} else if entries {
+			fmt.Fprintf(t, "\t%s\t%s\t%s\t%d\t%s", rifText(e), latencyText(e.Latency), time.Duration(at-e.At), e.Uses, side(e))
 		}
-		if e.ID == r.Decision.ID && r.Err == nil && r.Decision.Regime != engine.RegimeFallback {
-			side += ", decided"
-		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%d\t%s\t\n", p.Name(e.ID), rifText(e), latencyText(e.Latency),
-			time.Duration(engine.Instant(r.At)-e.At), e.Uses, side)
+		fmt.Fprintln(t, "\t")
 	}
 	return t.Flush()
 }
 
-func sentence(r *trace.Result) string {
-	d := &r.Decision
-	if r.Err != nil {
-		return "not placed: " + r.Err.Error()
+// loadText leaves out what the rule did not compare.
+func loadText(w *engine.Weighed) string {
+	if !w.Compared {
+		return ""
 	}
-	switch d.Regime {
-	case engine.RegimeCold:
-		above := "there is no threshold"
-		if d.Threshold != engine.NoThreshold {
-			above = fmt.Sprintf("RIF at most %d", d.Threshold)
-		}
-		return fmt.Sprintf("%s, because it answers fastest (%s) of the %d cold entries on offer (%s); %d are hot",
-			r.Endpoint, latencyText(d.Latency), d.Cold, above, d.Hot)
-	case engine.RegimeHot:
-		return fmt.Sprintf("%s, because all %d entries on offer are hot (RIF above %d) and it has the least RIF, %d",
-			r.Endpoint, d.Hot, d.Threshold, d.RIF)
-	case engine.RegimeFallback:
-		return fmt.Sprintf("%s, drawn at random among the eligible, because the pool is %s: %d entries on offer",
-			r.Endpoint, d.Cause, d.Offered)
-	default:
-		return fmt.Sprintf("%s, by a policy without regimes", r.Endpoint)
-	}
+	return fmt.Sprint(w.Load)
 }
 
-func rifText(e engine.Entry) string {
+func side(e *engine.Entry) string {
+	if e.Hot {
+		return "hot"
+	}
+	return "cold"
+}
+
+func rifText(e *engine.Entry) string {
 	if e.RIF == e.RawRIF {
 		return fmt.Sprint(e.RIF)
 	}

@@ -57,6 +57,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		return err
 	}
 	defer closeAll()
+	twin := explainer(o, spec, ops[0].Salt)
 	w := bufio.NewWriter(out)
 	defer w.Flush()
 	var expect *bufio.Scanner
@@ -74,9 +75,24 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		line, err := step(players, op, o, w, explain)
+		var why *engine.Explanation
+		if explain && twin != nil {
+			q := op.Query()
+			why = twin.m.(*engine.Engine).Explain(&q)
+		}
+		line, r, err := step(players, op, o)
 		if err != nil {
 			return err
+		}
+		if twin != nil {
+			if _, err := twin.Play(op); err != nil {
+				return err
+			}
+		}
+		if explain {
+			if err := explainTo(w, players[0].Player, r, why, engine.Instant(*op.At)); err != nil {
+				return err
+			}
 		}
 		if line == nil {
 			continue
@@ -130,37 +146,43 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 	return append(players, player{trace.NewPlayer(o.File, guest), "wasm", guest}), closeAll, nil
 }
 
-// step plays one line on every player and returns the one answer they have, or nil.
-func step(players []player, op *trace.Op, o Options, w io.Writer, explain bool) (line []byte, err error) {
+// explainer is a native engine that goes along to say why, or nil for none and for a policy
+// that only its module knows.
+func explainer(o Options, spec string, salt uint64) *player {
+	if o.Explain < 0 {
+		return nil
+	}
+	p, err := policy.Parse(spec)
+	if err != nil || o.Module != nil && o.Engine != "both" {
+		return nil
+	}
+	m := engine.New(p, engine.Config{Salt: salt})
+	return &player{trace.NewPlayer(o.File, m), "native", m}
+}
+
+// step plays one line on every player and returns the one answer they have, or nothing.
+func step(players []player, op *trace.Op, o Options) (line []byte, first *trace.Result, err error) {
 	for i, p := range players {
-		var before []engine.Entry
-		if explain && i == 0 {
-			if before, err = p.m.Entries(engine.Instant(*op.At), nil); err != nil {
-				return nil, err
-			}
-		}
 		r, err := p.Play(op)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if r == nil {
 			continue
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if i == 0 {
+			first = r
 		}
 		if i > 0 && !bytes.Equal(text, line) {
-			return nil, &DifferError{fmt.Sprintf("%s:%d", o.File, op.Line), players[0].name + " says " + string(line), p.name + " says " + string(text)}
+			return nil, nil, &DifferError{fmt.Sprintf("%s:%d", o.File, op.Line), players[0].name + " says " + string(line), p.name + " says " + string(text)}
 		}
 		line = text
-		if explain && i == 0 {
-			if err := explainTo(w, p.Player, r, before); err != nil {
-				return nil, err
-			}
-		}
 	}
-	return line, nil
+	return line, first, nil
 }
 
 func compare(expect *bufio.Scanner, line []byte, file string, at int) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -13,19 +14,22 @@ import (
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
 	"github.com/headroom-lb/headroom/engine/policy"
+	"github.com/headroom-lb/headroom/host"
 )
 
 // Config is all that a proxy needs to know. The YAML names are those of --config files.
 type Config struct {
-	Listen    string     `yaml:"listen"`    // address of the proxy
-	Admin     string     `yaml:"admin"`     // address of the admin listener; "off" for none
-	Spec      string     `yaml:"spec"`      // policy and settings
-	Shards    int        `yaml:"shards"`    // policy instances; each is a client of its own with its own probes
-	Endpoints []Endpoint `yaml:"endpoints"` // the replicas
-	Engine    string     `yaml:"engine"`    // wasm or native
-	Module    string     `yaml:"module"`    // a module's file; empty for the one inside this binary
-	Drain     Duration   `yaml:"drain"`     // longest wait for open requests after SIGTERM
-	Cache     string     `yaml:"-"`         // folder for compiled code; empty for none
+	Listen    string     `yaml:"listen"`     // address of the proxy
+	Admin     string     `yaml:"admin"`      // address of the admin listener; "off" for none
+	Spec      string     `yaml:"spec"`       // policy and settings
+	Shards    int        `yaml:"shards"`     // policy instances; each is a client of its own with its own probes
+	Endpoints []Endpoint `yaml:"endpoints"`  // the replicas
+	Engine    string     `yaml:"engine"`     // wasm or native
+	Module    string     `yaml:"module"`     // a module's file; empty for the one inside this binary
+	Drain     Duration   `yaml:"drain"`      // longest wait for open requests after SIGTERM
+	ProbeWait Duration   `yaml:"probe_wait"` // longest wait of a request for the answers to its own probes
+	Hint      string     `yaml:"hint"`       // header of a request that its own probes are told; empty for none
+	Cache     string     `yaml:"-"`          // folder for compiled code; empty for none
 }
 
 // Endpoint is one replica. In YAML it is a URL, or a map with the settings below.
@@ -74,9 +78,11 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
-		Engine: "wasm", Drain: Duration(10 * time.Second),
+		Engine: "wasm", Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
 	}
 }
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9-]*$")
 
 // AdminOff turns the admin listener off.
 const AdminOff = "off"
@@ -113,6 +119,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--shards is %d: give 1 to 64", c.Shards)
 	case c.Drain < 0:
 		return fmt.Errorf("--drain is %s: give 0 or more", time.Duration(c.Drain))
+	case c.ProbeWait <= 0 || c.ProbeWait > Duration(time.Minute):
+		return fmt.Errorf("--probe-wait is %s: give more than 0, at most 1m", time.Duration(c.ProbeWait))
+	case !headerName.MatchString(c.Hint):
+		return fmt.Errorf("--hint is %q: give the name of a header", c.Hint)
 	case len(c.Endpoints) == 0:
 		return errors.New("no endpoints: give --endpoint URL for each replica, or endpoints in --config")
 	}

@@ -71,7 +71,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 
 	var draining atomic.Bool
 	reg := newRegistry(b)
-	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, log)))
+	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, c.Hint, log)))
 	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
@@ -114,8 +114,12 @@ func policyText(given, canonical string) string {
 }
 
 // newProxy is the library's proxy that also logs what the client is not told.
-func newProxy(b *host.Balancer, h *health, log *slog.Logger) http.Handler {
-	p := lbhttp.NewProxy(b, lbhttp.WithWatcher(h))
+func newProxy(b *host.Balancer, h *health, hint string, log *slog.Logger) http.Handler {
+	opts := []lbhttp.Option{lbhttp.WithWatcher(h)}
+	if hint != "" {
+		opts = append(opts, lbhttp.WithHint(func(r *http.Request) string { return r.Header.Get(hint) }))
+	}
+	p := lbhttp.NewProxy(b, opts...)
 	answer := p.ErrorHandler
 	p.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Context().Err() == nil {
@@ -137,6 +141,7 @@ func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balance
 	}
 	opts := []host.Option{
 		host.WithShards(c.Shards),
+		host.WithProbeWait(time.Duration(c.ProbeWait)),
 		host.WithTrapHandler(trapLog(log)),
 	}
 	b, free, err := machine(ctx, c, opts)

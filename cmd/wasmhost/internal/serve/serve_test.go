@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine/probe"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/lbhttp"
+	"github.com/headroom-lb/headroom/host/replica"
 )
 
 // TestTrapsAreLoggedAtMostOnceASecond fails a guest a hundred times a second: the log stays readable.
@@ -61,4 +69,60 @@ func TestPolicyText(t *testing.T) {
 	require.Equal(t, "random seed=1", policyText("random seed=1", "random seed=1"))
 	require.Equal(t, "prequal (canonical: prequal seed=0; seed drawn at random)", policyText("prequal", "prequal seed=0"))
 	require.Equal(t, "prequal seed=07 (canonical: prequal seed=7)", policyText("prequal seed=07", "prequal seed=7"))
+}
+
+// TestSynchronousModeServes places requests on the answers to their own probes, with the header that hints at what
+// they need: each of two replicas attracts its own.
+func TestSynchronousModeServes(t *testing.T) {
+	c := Defaults()
+	c.Engine, c.Spec, c.Hint, c.ProbeWait = "native", "prequal seed=7 mode=sync wait=3", "X-Cart", Duration(5*time.Second)
+	for _, name := range []string{"a", "b"} {
+		monitor, err := replica.NewMonitor(probe.EstimatorConfig{}, replica.WithHints(func(hint string) int {
+			if hint == name {
+				return 100
+			}
+			return 1_000_000
+		}))
+		require.NoError(t, err)
+		busy := monitor.Begin()
+		defer busy.Withdraw()
+		mux := http.NewServeMux()
+		mux.Handle(replica.DefaultPath, monitor.ProbeHandler())
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
+		s := httptest.NewServer(mux)
+		defer s.Close()
+		c.Endpoints = append(c.Endpoints, Endpoint{URL: s.URL})
+	}
+	require.NoError(t, c.Validate())
+	b, free, err := newBalancer(context.Background(), c, slog.Default())
+	require.NoError(t, err)
+	h := newHealth(slog.New(slog.DiscardHandler), c.Endpoints)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		ended <- (&host.Prober{Probe: h.probing(lbhttp.ProbeURL(nil, ""))}).Run(ctx, b)
+	}()
+	proxy := newProxy(b, h, c.Hint, slog.New(slog.DiscardHandler))
+	asked := func(cart string) string {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Cart", cart)
+		proxy.ServeHTTP(w, r)
+		require.Equal(t, 200, w.Code)
+		return w.Body.String()
+	}
+	require.Eventually(t, func() bool { asked("a"); return b.Stats().Probes.Answered > 0 }, 5*time.Second, time.Millisecond)
+	for range 20 {
+		require.Equal(t, "a", asked("a"))
+		require.Equal(t, "b", asked("b"))
+	}
+	v := newView(b, h)
+	require.EqualValues(t, 3, v.Fit.Probes)
+	require.EqualValues(t, 3, v.Fit.Wait)
+	require.GreaterOrEqual(t, v.Decisions["cold"]+v.Decisions["hot"], uint64(40))
+	require.Empty(t, v.Entries)
+	require.True(t, v.Endpoints[0].LastProbe.OK)
+	cancel()
+	<-ended
+	require.NoError(t, free())
 }

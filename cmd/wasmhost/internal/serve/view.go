@@ -60,6 +60,8 @@ type fitView struct {
 	WindowFilled uint32  `json:"window_filled"`
 	SmallFleet   bool    `json:"small_fleet"`
 	Held         bool    `json:"held"`
+	Probes       uint32  `json:"probes"` // of each query; 0 for a policy that does not probe for single queries
+	Wait         uint32  `json:"wait"`   // answers that such a query waits for
 }
 
 func newView(b *host.Balancer, h *health) view {
@@ -70,11 +72,13 @@ func newView(b *host.Balancer, h *health) view {
 		Decisions: map[string]uint64{}, Fallbacks: map[string]uint64{}, Outcomes: map[string]uint64{},
 		Probes: map[string]uint64{
 			"sent": st.Probes.Sent, "answered": st.Probes.Answered, "failed": st.Probes.Failed, "shed": st.Probes.Shed,
+			"late": st.Probes.Late,
 		},
 		PoolEvents: poolEvents(st.Counters),
 		Fit: fitView{
 			Pool: st.Fit.Pool, RemoveRate: float64(st.Fit.RemoveRate) / perUnit, ReuseBudget: float64(st.Fit.ReuseBudget) / perUnit,
 			WindowFilled: st.Fit.WindowFilled, SmallFleet: st.Fit.Shrunk, Held: st.Fit.Held,
+			Probes: st.Fit.Probes, Wait: st.Fit.Wait,
 		},
 	}
 	if t := st.Fit.Threshold; t != engine.NoThreshold {

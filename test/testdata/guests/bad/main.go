@@ -16,15 +16,23 @@ func main() {}
 
 type bad struct {
 	*policy.RoundRobin
-	set *engine.Set
+	set    *engine.Set
+	probes uint32 // that it says a query has
 }
 
 func parse(spec string) (engine.Policy, error) {
-	if spec != "bad" {
+	b := &bad{RoundRobin: policy.NewRoundRobin(0)}
+	switch spec {
+	case "bad":
+	case "bad probes":
+		b.probes = 99
+	default:
 		return nil, &engine.ConfigError{Policy: spec, Reason: "only bad is known here"}
 	}
-	return &bad{RoundRobin: policy.NewRoundRobin(0)}, nil
+	return b, nil
 }
+
+func (b *bad) Inspect(_ *engine.Counters, f *engine.Fit) { f.Probes, f.Wait = b.probes, b.probes }
 
 func (b *bad) Name() string { return "bad" }
 func (b *bad) Spec() string { return "bad" }
