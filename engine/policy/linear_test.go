@@ -167,6 +167,19 @@ func TestD5LoadRulesAllocateNothing(t *testing.T) {
 	}
 }
 
+// A block carries the whole state, and whatever its words, a machine refuses it or serves on.
+func TestLoadRulesKeepTheirStateInTheBlock(t *testing.T) {
+	for _, spec := range []string{
+		"least_request seed=7", "least_request seed=7 slow_start=50us bias=0", "peak_ewma seed=7", "yarp_power_of_two seed=7 poll=1ms",
+		"linear seed=7", "c3 seed=7 pool=40",
+	} {
+		t.Run(spec, func(t *testing.T) {
+			theTablesFollowTheFleet(t, spec)
+			servesOrRefuses(t, spec)
+		})
+	}
+}
+
 func TestLoadRulesKeepTheLawsWithOddSettings(t *testing.T) {
 	for _, spec := range []string{
 		"linear seed=7 pool=4 max_age=20us lambda=1", "linear seed=7 pool=40 alpha=1us", "c3 seed=7 pool=4 max_age=20us clients=100", "c3 seed=7 pool=40 alpha=0.01",
