@@ -31,6 +31,11 @@ type C3 struct {
 	clients uint64
 	fresh   uint64 // weight of a new sample
 	spec    string
+
+	// Derived, by handle: a score changes only with a reading, a query or a report of its replica.
+	scores [probe.MaxPool]c3Score
+	stale  uint64 // to be worked out anew
+	mute   uint64 // of replicas that have not reported a latency
 }
 
 // C3Config is everything that can be set of [C3]. Start from [DefaultC3].
@@ -106,6 +111,35 @@ func (p *C3) Layout() engine.Layout { return engine.Layout{Fixed: p.words(), Per
 func (p *C3) Bind(fixed []uint64, s *engine.Set, fresh bool) {
 	p.attach(fixed, s, fresh)
 	p.due = p.pool.Due(p.c.MaxAge)
+	p.stale = 1<<64 - 1
+}
+
+// Moved carries the pool to the new slots.
+func (p *C3) Moved(remap []int32) {
+	p.pooled.Moved(remap)
+	p.stale = 1<<64 - 1
+}
+
+// touch says that something of a replica has changed.
+func (p *C3) touch(slot uint32) {
+	if h, held := p.pool.Handle(slot); held {
+		p.stale |= 1 << h
+	}
+}
+
+// refresh works out the scores that have changed.
+func (p *C3) refresh() {
+	for stale := p.stale & p.pool.Used(); stale != 0; stale &= stale - 1 {
+		h := uint32(bits.TrailingZeros64(stale))
+		slot := p.pool.Slot(h)
+		p.mute &^= 1 << h
+		if p.set.Words(slot)[c3Reported] == 0 {
+			p.mute |= 1 << h
+			continue
+		}
+		p.scores[h] = p.score(slot, 1)
+	}
+	p.stale = 0
 }
 
 // average takes a sample into a word.
@@ -123,6 +157,7 @@ func (p *C3) Record(now engine.Instant, slot uint32, rd engine.Reading) engine.A
 	if a == engine.DroppedStale {
 		return a
 	}
+	p.touch(slot)
 	w := p.set.Words(slot)
 	p.average(&w[c3RIF], uint64(p.incoming.RIF)<<c3Parts)
 	if l := p.incoming.Latency; l != engine.UnknownLatency {
@@ -134,6 +169,7 @@ func (p *C3) Record(now engine.Instant, slot uint32, rd engine.Reading) engine.A
 // Observe takes a response time into the average; a failure never lowers it.
 func (p *C3) Observe(now engine.Instant, slot uint32, r engine.Report) {
 	p.pooled.Observe(now, slot, r)
+	p.touch(slot)
 	if r.Latency < 0 || r.Outcome == engine.OutcomeCancelled {
 		return
 	}
@@ -189,19 +225,33 @@ func (p *C3) standIn(among uint64) uint64 {
 	return known[(n-1)/2]
 }
 
-// find is the first of some entries, or the last; there is at least one. A standIn of 0 is worked
-// out from them, if it is wanted.
-func (p *C3) find(among, standIn uint64, last bool) (found uint32) {
-	best, met := c3Score{}, false
-	for left := among; left != 0; left &= left - 1 {
-		h := uint32(bits.TrailingZeros64(left))
-		slot := p.pool.Slot(h)
-		if standIn == 0 && p.set.Words(slot)[c3Reported] == 0 {
-			return p.find(among, p.standIn(among), last)
+// find is the first of some entries, or the last; there is at least one.
+func (p *C3) find(among uint64, last bool) (found uint32) {
+	p.refresh()
+	if among&p.mute != 0 {
+		return p.findAmongMute(among, p.standIn(among), last)
+	}
+	found = uint32(bits.TrailingZeros64(among))
+	best := p.scores[found]
+	for among &= among - 1; among != 0; among &= among - 1 {
+		h := uint32(bits.TrailingZeros64(among))
+		s := p.scores[h&(probe.MaxPool-1)]
+		if s != best && s.less(best) != last || s == best && p.earlier(h, found) != last {
+			found, best = h, s
 		}
-		s := p.score(slot, standIn)
-		if !met || s != best && s.less(best) != last || s == best && p.earlier(h, found) != last {
-			found, best, met = h, s, true
+	}
+	return found
+}
+
+// findAmongMute is the same with a latency for those that have not reported one.
+func (p *C3) findAmongMute(among, standIn uint64, last bool) (found uint32) {
+	found = uint32(bits.TrailingZeros64(among))
+	best := p.score(p.pool.Slot(found), standIn)
+	for among &= among - 1; among != 0; among &= among - 1 {
+		h := uint32(bits.TrailingZeros64(among))
+		s := p.score(p.pool.Slot(h), standIn)
+		if s != best && s.less(best) != last || s == best && p.earlier(h, found) != last {
+			found, best = h, s
 		}
 	}
 	return found
@@ -231,7 +281,7 @@ func (p *C3) settle(now engine.Instant) {
 	for {
 		switch p.nextRemoval() {
 		case probe.Worst:
-			p.pool.Remove(p.find(p.pool.Used(), 0, true))
+			p.pool.Remove(p.find(p.pool.Used(), true))
 		case probe.Oldest:
 			p.pool.RemoveOldest()
 		default:
@@ -248,10 +298,12 @@ func (p *C3) Decide(now engine.Instant, _ engine.Key) error {
 	n := bits.OnesCount64(open)
 	if n < p.c.MinPool {
 		p.fallback(n, n, engine.NoThreshold)
+		p.touch(p.set.Out.Index)
 		return nil
 	}
-	p.pool.Take(now, p.find(open, 0, false), n, n)
+	p.pool.Take(now, p.find(open, false), n, n)
 	p.flat()
+	p.touch(p.set.Out.Index)
 	if d := &p.set.Out; d.Latency == engine.UnknownLatency {
 		d.Latency = p.pool.Offered().Median // without the one that decided, which is not known
 	}

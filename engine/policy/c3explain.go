@@ -11,7 +11,7 @@ func (p *C3) Explain(now engine.Instant, _ engine.Key, x *engine.Explanation) {
 	open := p.pool.Open()
 	var offers []engine.Entry
 	for left := open; left != 0; {
-		h := p.find(left, p.standIn(open), false)
+		h := p.findAmongMute(left, p.standIn(open), false)
 		left &^= 1 << h
 		for _, e := range kept {
 			if e.ID == p.set.ID(p.pool.Slot(h)) {

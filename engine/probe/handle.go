@@ -13,6 +13,12 @@ func (p *Pool) Open() uint64 { return p.open() }
 // Slot is the candidate of an entry.
 func (p *Pool) Slot(h uint32) uint32 { return uint32(p.rec(h & (MaxPool - 1))[recSlot]) }
 
+// Handle is the entry of a candidate, if there is one.
+func (p *Pool) Handle(slot uint32) (h uint32, held bool) {
+	at := p.where[slot]
+	return uint32(at - 1), at != 0
+}
+
 // Said is what an entry's reading said, as ranked, and its receipt.
 func (p *Pool) Said(h uint32) (rif uint32, latency engine.Duration, at engine.Instant) {
 	r := p.rec(h & (MaxPool - 1))
