@@ -30,7 +30,7 @@ var (
 	makePattern    = regexp.MustCompile(`(?:^|[\s(])make ([a-z-]+)`)
 	flagPattern    = regexp.MustCompile(`(?:^|[\s(\[])--([a-z][a-z-]*)`)
 	metricPattern  = regexp.MustCompile(`headroom_[a-z_]+`)
-	rowPattern     = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
+	rowPattern     = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\|")
 	mirrorPattern  = regexp.MustCompile("(?s)<!-- mirrors (\\S+) (Example\\w*) -->\n+```go\n(.*?)```")
 )
 

@@ -21,6 +21,12 @@ func specs() (all []string) {
 	}
 	return append(all,
 		"power_of_two seed=3 choices=4",
+		"least_request seed=3 slow_start=50us bias=0.5 aggression=2",
+		"least_request seed=4 bias=0 choices=3",
+		"peak_ewma seed=3 tau=1ms penalty=0",
+		"yarp_power_of_two seed=3 poll=1ms",
+		"linear seed=3 pool=40 lambda=1 max_age=20us",
+		"c3 seed=3 pool=17 clients=9 alpha=0.3 max_age=20us",
 		"priority seed=3 overprovision=1 panic_threshold=0.9 panic=fail_closed",
 		"locality seed=3 overprovision=1 zone=zone-a callers=zone-a:5,zone-b:1",
 		"prequal seed=1 pool=4 quantile=0.3 max_age=20us window=16",

@@ -36,7 +36,7 @@ func BenchmarkDecide(b *testing.B) {
 				i := uint64(0)
 				for b.Loop() {
 					now += 1000
-					if name == "prequal" {
+					if name == "prequal" || name == "linear" || name == "c3" {
 						for range 2 {
 							i = i*6364136223846793005 + 1442695040888963407
 							_, _ = e.Record(now, cs[i>>33%uint64(n)].ID, engine.Reading{RIF: uint32(i >> 60), Latency: engine.Duration(i>>40 + 1000000), Asked: now})

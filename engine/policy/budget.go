@@ -25,7 +25,7 @@ type budget struct {
 // for n eligible replicas, and reports whether n lies in its domain: more replicas than pool
 // entries, a positive denominator, and min_pool entries left of a full pool when those that
 // are due have been removed.
-func (c *PrequalConfig) derive(n int) (b budget, ok bool) {
+func (c *PoolConfig) derive(n int) (b budget, ok bool) {
 	b = budget{pool: uint64(c.Pool), removeRate: c.RemoveRate}
 	in := (n - c.Pool) * int(c.ProbeRate)
 	out := n * int(c.RemoveRate)
@@ -47,7 +47,7 @@ const (
 // room for one removal above min_pool; a removal rate that leaves half an entry of inflow per
 // query and min_pool entries; and the window as it is. A probe often replaces its replica's
 // older entry there, so inflow is taken as at least 0.2.
-func (c *PrequalConfig) fit(n int) budget {
+func (c *PoolConfig) fit(n int) budget {
 	pool := min(max(n/2, c.MinPool+1), c.Pool)
 	inflow := 0
 	if n > pool {
@@ -69,9 +69,9 @@ func (b *budget) settle() {
 	b.whole, b.rest = uint32(min(b.num/b.den, 1<<31)), b.num%b.den
 }
 
-func (c *PrequalConfig) outsideDomain(n int) error {
+func (c *PoolConfig) outsideDomain(policy string, n int) error {
 	return &engine.ConfigError{
-		Policy: "prequal", Key: "fit", Value: "strict",
+		Policy: policy, Key: "fit", Value: "strict",
 		Reason: "a pool of " + strconv.Itoa(c.Pool) + " cannot sustain itself with " + strconv.Itoa(n) +
 			" eligible replicas: needs more replicas than pool entries, (1 - pool/n)*probe_rate = " +
 			inflowText(c, n) + " above remove_rate = " + decimal(c.RemoveRate) + ", and pool - remove_rate at least min_pool = " +
@@ -79,7 +79,7 @@ func (c *PrequalConfig) outsideDomain(n int) error {
 	}
 }
 
-func inflowText(c *PrequalConfig, n int) string {
+func inflowText(c *PoolConfig, n int) string {
 	if n <= c.Pool {
 		return "0"
 	}

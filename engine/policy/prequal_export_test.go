@@ -3,4 +3,10 @@ package policy
 import "github.com/headroom-lb/headroom/engine"
 
 // ConfigOf lets outside tests parse a line into settings.
-func ConfigOf(p engine.Policy) PrequalConfig { return p.(*Prequal).c }
+func ConfigOf(p engine.Policy) PrequalConfig {
+	s := &settings{policy: "prequal"}
+	if err := s.split(fields(p.Spec())[1:]); err != nil {
+		panic(err)
+	}
+	return s.prequal()
+}

@@ -20,12 +20,19 @@ func (p *Prequal) Explain(now engine.Instant, _ engine.Key, x *engine.Explanatio
 	kept := p.pool.Entries(now, p.c.MaxAge, nil)
 	offers := p.pool.Offers(now, p.c.MaxAge, nil)
 	o := p.pool.Offered()
-	decides := o.Entries >= p.c.MinPool
+	p.show(x, before, kept, offers)
+	x.Because = p.because(&o, offers)
+}
+
+// show adds the entries: those on offer in the order in which they would decide, then the rest of
+// those there were before.
+func (p *pooled) show(x *engine.Explanation, before, kept, offers []engine.Entry) {
+	verdict := engine.VerdictLost
+	if len(offers) < p.c.MinPool {
+		verdict = engine.VerdictUnweighed
+	}
 	for i := range offers {
-		p.weigh(x, &offers[i], uint64(i), engine.VerdictLost)
-		if !decides {
-			x.Weighed[i].Verdict = engine.VerdictUnweighed
-		}
+		p.weigh(x, &offers[i], uint64(i), verdict)
 	}
 	for i := range before {
 		e := &before[i]
@@ -39,10 +46,15 @@ func (p *Prequal) Explain(now engine.Instant, _ engine.Key, x *engine.Explanatio
 			p.weigh(x, e, 0, engine.VerdictIneligible)
 		}
 	}
-	x.Because = p.because(&o, offers)
 }
 
-func (p *Prequal) weigh(x *engine.Explanation, e *engine.Entry, place uint64, v engine.Verdict) {
+// tooFew is the reason of a fallback.
+func (p *pooled) tooFew(entries int) string {
+	return "was drawn among the open candidates, because the pool has " + itoa(entries) + " on offer" +
+		", fewer than min_pool=" + itoa(p.c.MinPool)
+}
+
+func (p *pooled) weigh(x *engine.Explanation, e *engine.Entry, place uint64, v engine.Verdict) {
 	slot, _ := p.set.Slot(e.ID)
 	x.Weigh(p.set, slot, place)
 	w := &x.Weighed[len(x.Weighed)-1]
@@ -60,8 +72,7 @@ func holds(es []engine.Entry, id engine.ID) bool {
 
 func (p *Prequal) because(o *probe.Offer, offers []engine.Entry) string {
 	if o.Entries < p.c.MinPool {
-		return "was drawn among the open candidates, because the pool has " + itoa(o.Entries) + " on offer" +
-			", fewer than min_pool=" + itoa(p.c.MinPool)
+		return p.tooFew(o.Entries)
 	}
 	return hotColdReason(o, &offers[0], p.window.Threshold(), "entries on offer")
 }

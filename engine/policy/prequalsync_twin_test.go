@@ -26,7 +26,8 @@ var syncFaults = []fault{
 
 func newSyncTwin(c policy.PrequalSyncConfig) *syncTwin {
 	return &syncTwin{twin: newTwin(policy.PrequalConfig{
-		Seed: c.Seed, Quantile: c.Quantile, Window: c.Window, WindowAge: c.WindowAge, Aversion: c.Aversion, MaxAge: 1 << 60,
+		PoolConfig: policy.PoolConfig{Seed: c.Seed, Aversion: c.Aversion, MaxAge: 1 << 60},
+		Quantile:   c.Quantile, Window: c.Window, WindowAge: c.WindowAge,
 	}), probesEach: c.Probes, wait: c.Wait}
 }
 

@@ -15,11 +15,15 @@ var makers = []struct {
 	{"bounded_load", func(s *settings) (engine.Policy, error) {
 		return NewBoundedLoad(s.uint64("seed", 0), s.parts("factor", defaultLoadFactor))
 	}},
+	{"c3", func(s *settings) (engine.Policy, error) { return NewC3(s.c3()) }},
 	{"least_loaded", func(s *settings) (engine.Policy, error) { return NewLeastLoaded(s.uint64("seed", 0)), nil }},
+	{"least_request", func(s *settings) (engine.Policy, error) { return NewLeastRequest(s.leastRequest()) }},
+	{"linear", func(s *settings) (engine.Policy, error) { return NewLinear(s.linear()) }},
 	{"locality", func(s *settings) (engine.Policy, error) { return NewLocality(s.locality()) }},
 	{"maglev", func(s *settings) (engine.Policy, error) {
 		return NewMaglev(s.uint64("seed", 0), s.integer("size", DefaultMaglevSize), s.choice("weighted", "false", "true") == "true")
 	}},
+	{"peak_ewma", func(s *settings) (engine.Policy, error) { return NewPeakEWMA(s.peakEWMA()) }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
 	}},
@@ -37,6 +41,9 @@ var makers = []struct {
 	{"weighted_random", func(s *settings) (engine.Policy, error) { return NewWeightedRandom(s.uint64("seed", 0)), nil }},
 	{"weighted_rendezvous", func(s *settings) (engine.Policy, error) { return NewWeightedRendezvous(s.uint64("seed", 0)), nil }},
 	{"weighted_round_robin", func(s *settings) (engine.Policy, error) { return NewWeightedRoundRobin(s.weightedRoundRobin()) }},
+	{"yarp_power_of_two", func(s *settings) (engine.Policy, error) {
+		return NewYARPPowerOfTwo(s.uint64("seed", 0), s.duration("poll", defaultPoll))
+	}},
 }
 
 // Names lists the policies that [Parse] knows, sorted.

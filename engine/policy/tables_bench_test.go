@@ -12,7 +12,7 @@ import (
 )
 
 // weighted is the fleet of the seed library's benchmarks.
-func weighted(n int) []engine.Candidate {
+func tabled(n int) []engine.Candidate {
 	cs := make([]engine.Candidate, n)
 	for i := range cs {
 		cs[i] = engine.Candidate{ID: engine.IDOf(fmt.Sprintf("backend-%04d", i)), Weight: engine.Weight(i%4 + 1)}
@@ -35,7 +35,7 @@ func BenchmarkKeyed(b *testing.B) {
 				p, err := policy.Parse(spec)
 				require.NoError(b, err)
 				e := engine.New(p, engine.Config{})
-				require.NoError(b, e.SetCandidates(0, weighted(n)))
+				require.NoError(b, e.SetCandidates(0, tabled(n)))
 				var d engine.Decision
 				q := engine.Query{}
 				k := 0
@@ -58,7 +58,7 @@ func BenchmarkKeyed(b *testing.B) {
 func BenchmarkChange(b *testing.B) {
 	for _, spec := range tables {
 		for _, n := range []int{8, 64, 512, 2048} {
-			all := weighted(n)
+			all := tabled(n)
 			lacking := append(append([]engine.Candidate{}, all[:n/2]...), all[n/2+1:]...)
 			id := all[n/2].ID
 			changes := []struct {

@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"math/bits"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/probe"
+)
+
+// Explain shows the drawn ones while weights are equal, or every open candidate with its share.
+func (p *LeastRequest) Explain(now engine.Instant, key engine.Key, x *engine.Explanation) {
+	if !p.weighted && now >= p.rampUntil {
+		p.even.Explain(now, key, x)
+		return
+	}
+	s := p.Set
+	x.Unit = unitInFlight
+	total, chosen := uint64(0), p.choose(now)
+	for _, slot := range s.EligibleSlots() {
+		if s.IsOpen(slot) {
+			x.Weigh(s, slot, uint64(s.InFlight(slot)))
+			total += p.share(now, slot)
+		}
+	}
+	how := "was drawn"
+	if p.c.Bias == 0 {
+		how = "has its turn"
+	}
+	x.Because = how + " with a share of " + percent(p.share(now, chosen), total) + " (weight " + itoa(int(s.Weight(chosen))) +
+		", " + itoa(int(s.InFlight(chosen))) + " in flight)"
+	for i := range x.Weighed {
+		w := &x.Weighed[i]
+		if ramp := p.ramp(now, p.since(w.Slot)); now < p.rampUntil && ramp < p.ramp(now, p.first) {
+			x.Notes = append(x.Notes, "position "+itoa(int(w.Slot))+" is ramped up: its share counts "+percent(ramp, p.ramp(now, p.first)))
+		}
+	}
+}
+
+// percent is a part of a whole, for people; the whole is not zero.
+func percent(part, whole uint64) string {
+	hi, lo := bits.Mul64(part, probe.Unit)
+	lo, carry := bits.Add64(lo, whole/2, 0)
+	parts, _ := bits.Div64(hi+carry, lo, whole)
+	return decimal(parts*100) + " %"
+}
