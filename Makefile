@@ -36,9 +36,13 @@ fuzz: ## run each fuzz target for FUZZTIME (5s)
 	@found=0; \
 	while IFS=: read -r file func; do \
 		found=$$((found+1)); echo "fuzz $$(dirname $$file) $$func $(FUZZTIME)"; \
-		$(GO) test -run='^$$' -fuzz="^$$func\$$" -fuzztime=$(FUZZTIME) "./$$(dirname $$file)" </dev/null; \
+		$(GO) test -run='^$$' -fuzz="^$$func\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x "./$$(dirname $$file)" </dev/null; \
 	done < <(git ls-files '*_test.go' | xargs grep -HoE '^func Fuzz[A-Za-z0-9_]+' | sed 's/func //'); \
 	test $$found -gt 0 || { echo "no fuzz target found: the listing in the Makefile is broken" >&2; exit 1; }
+
+.PHONY: mutate
+mutate: ## break the engine in small ways and fail for each that no test notices (MUTATE='-n 100 -policy')
+	$(GO) run ./test/mutate $(MUTATE)
 
 .PHONY: bench
 bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s), then native, guest and empty call side by side

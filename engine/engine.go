@@ -199,7 +199,7 @@ func (e *Engine) Decide(q *Query, d *Decision) error {
 		return err
 	}
 	o := &s.Out
-	if index := o.Index; o.Offered|uint32(o.Regime) == 0 {
+	if index := o.Index; o.plain() {
 		// Nothing but the index was written: copying the record would wait for that store.
 		*d = Decision{ID: s.cands[index].ID, Index: index, Threshold: NoThreshold}
 		return nil

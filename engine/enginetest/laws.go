@@ -76,32 +76,37 @@ func during(mk Maker, seed uint64, steps int, look func(w *Walker, m engine.Mach
 }
 
 func eligible(mk Maker, seed uint64, steps int) error {
-	return during(mk, seed, steps, func(w *Walker, _ engine.Machine, s Step) error {
-		if s.Op != "decide" {
-			return nil
-		}
-		open := 0
-		for _, c := range w.Fleet {
-			if c.Status.Eligible() && !slices.Contains(s.Query.Tried, c.ID) {
-				open++
-			}
-		}
-		switch {
-		case len(w.Fleet) == 0:
-			return want(s.Err, engine.ErrNoCandidates)
-		case open == 0:
-			return want(s.Err, engine.ErrNoneEligible)
-		case s.Err != nil:
-			return fmt.Errorf("%d candidates are open, and it says %w", open, s.Err)
-		case int(s.Decision.Index) >= len(w.Fleet):
-			return fmt.Errorf("index %d of %d", s.Decision.Index, len(w.Fleet))
-		}
-		c := w.Fleet[s.Decision.Index]
-		if c.ID != s.Decision.ID || !c.Status.Eligible() || slices.Contains(s.Query.Tried, c.ID) {
-			return fmt.Errorf("candidate %d is %s, tried %t", s.Decision.Index, c.Status, slices.Contains(s.Query.Tried, c.ID))
-		}
+	return during(mk, seed, steps, func(w *Walker, _ engine.Machine, s Step) error { return w.allowed(s) })
+}
+
+// Check holds one step against the laws that need no second machine.
+func (w *Walker) Check(s Step) error { return errors.Join(w.allowed(s), addsUp(s)) }
+
+func (w *Walker) allowed(s Step) error {
+	if s.Op != "decide" {
 		return nil
-	})
+	}
+	open := 0
+	for _, c := range w.Fleet {
+		if c.Status.Eligible() && !slices.Contains(s.Query.Tried, c.ID) {
+			open++
+		}
+	}
+	switch {
+	case len(w.Fleet) == 0:
+		return want(s.Err, engine.ErrNoCandidates)
+	case open == 0:
+		return want(s.Err, engine.ErrNoneEligible)
+	case s.Err != nil:
+		return fmt.Errorf("%d candidates are open, and it says %w", open, s.Err)
+	case int(s.Decision.Index) >= len(w.Fleet):
+		return fmt.Errorf("index %d of %d", s.Decision.Index, len(w.Fleet))
+	}
+	c := w.Fleet[s.Decision.Index]
+	if c.ID != s.Decision.ID || !c.Status.Eligible() || slices.Contains(s.Query.Tried, c.ID) {
+		return fmt.Errorf("candidate %d is %s, tried %t", s.Decision.Index, c.Status, slices.Contains(s.Query.Tried, c.ID))
+	}
+	return nil
 }
 
 func want(err, sentinel error) error {
@@ -179,18 +184,20 @@ func transactional(mk Maker, seed uint64, steps int) error {
 }
 
 func countsAddUp(mk Maker, seed uint64, steps int) error {
-	return during(mk, seed, steps, func(_ *Walker, _ engine.Machine, s Step) error {
-		d := s.Decision
-		if d == nil {
-			return nil
-		}
-		if d.Cold+d.Hot != d.Offered || (d.Regime == engine.RegimeFallback) != (d.Cause != engine.CauseNone) ||
-			d.Regime == engine.RegimeCold && (d.Cold == 0 || d.RIF > d.Threshold) ||
-			d.Regime == engine.RegimeHot && (d.Cold != 0 || d.RIF <= d.Threshold) {
-			return fmt.Errorf("%+v", *d)
-		}
+	return during(mk, seed, steps, func(_ *Walker, _ engine.Machine, s Step) error { return addsUp(s) })
+}
+
+func addsUp(s Step) error {
+	d := s.Decision
+	if d == nil {
 		return nil
-	})
+	}
+	if d.Cold+d.Hot != d.Offered || (d.Regime == engine.RegimeFallback) != (d.Cause != engine.CauseNone) ||
+		d.Regime == engine.RegimeCold && (d.Cold == 0 || d.RIF > d.Threshold) ||
+		d.Regime == engine.RegimeHot && (d.Cold != 0 || d.RIF <= d.Threshold) {
+		return fmt.Errorf("%+v", *d)
+	}
+	return nil
 }
 
 // Explainer is a machine that says why; a guest is asked through a native one with its block.
@@ -200,29 +207,38 @@ type Explainer interface {
 
 func foretold(mk Maker, seed uint64, steps int) error {
 	return during(mk, seed, steps/4, func(w *Walker, m engine.Machine, s Step) error {
-		e, ok := m.(Explainer)
-		if !ok || s.Op != "decide" {
+		if s.Op != "decide" {
 			return nil
 		}
 		q := *s.Query
 		q.Key = engine.Key(w.next(100))
-		before, err := m.Snapshot(nil)
-		if err != nil {
-			return err
-		}
-		x := e.Explain(&q)
-		if after, _ := m.Snapshot(nil); !slices.Equal(before, after) {
-			return errors.New("explaining changed the state")
-		}
-		var d engine.Decision
-		if err := m.Decide(&q, &d); (err == nil) != (x.Err == nil) || err == nil && d != x.Decision {
-			return fmt.Errorf("explained %+v (%v), decided %+v (%v)", x.Decision, x.Err, d, err)
-		}
-		if x.Err != nil {
-			return nil
-		}
-		return sound(w, x, d.ID)
+		return w.Foretell(m, &q)
 	})
+}
+
+// Foretell decides a query and holds the decision against what was explained before it, if
+// the machine explains.
+func (w *Walker) Foretell(m engine.Machine, q *engine.Query) error {
+	e, ok := m.(Explainer)
+	if !ok {
+		return nil
+	}
+	before, err := m.Snapshot(nil)
+	if err != nil {
+		return err
+	}
+	x := e.Explain(q)
+	if after, _ := m.Snapshot(nil); !slices.Equal(before, after) {
+		return errors.New("explaining changed the state")
+	}
+	var d engine.Decision
+	if err := m.Decide(q, &d); (err == nil) != (x.Err == nil) || err == nil && d != x.Decision {
+		return fmt.Errorf("explained %+v (%v), decided %+v (%v)", x.Decision, x.Err, d, err)
+	}
+	if x.Err != nil {
+		return nil
+	}
+	return sound(w, x, d.ID)
 }
 
 // sound checks an explanation of a decision in itself.

@@ -15,13 +15,15 @@ type Walker struct {
 	Now   engine.Instant
 	Fleet []engine.Candidate // as last set, statuses as last changed
 
-	x     uint64
-	names int
-	ids   [64]engine.ID
-	query engine.Query
-	tried [8]engine.ID
-	own   [6]engine.Answer
-	d     engine.Decision
+	x      uint64
+	script []byte // instead of the seed
+	told   bool   // there is a script
+	names  int
+	ids    [64]engine.ID
+	query  engine.Query
+	tried  [8]engine.ID
+	own    [6]engine.Answer
+	d      engine.Decision
 }
 
 // zones are the localities of the walks' fleets.
@@ -34,12 +36,33 @@ func NewWalker(seed uint64) *Walker {
 	return w
 }
 
+// NewScript is a walk that a fuzzer writes: every choice is a byte of the script, or two where
+// one has not enough values. Walk until [Walker.Done]; beyond the end every choice is the first.
+func NewScript(script []byte) *Walker {
+	w := &Walker{script: script, told: true}
+	w.redraw()
+	return w
+}
+
+// Done reports whether the script is used up.
+func (w *Walker) Done() bool { return w.told && len(w.script) == 0 }
+
 // Begin sets the first fleet.
 func (w *Walker) Begin(m engine.Machine) error { return m.SetCandidates(w.Now, w.Fleet) }
 
 func (w *Walker) next(n int) int {
+	if w.told {
+		return w.read(n)
+	}
 	w.x = w.x*6364136223846793005 + 1442695040888963407
 	return int((w.x >> 33) % uint64(n))
+}
+
+func (w *Walker) read(n int) (v int) {
+	for span := 1; span < n && len(w.script) > 0; span *= 256 {
+		v, w.script = v*256+int(w.script[0]), w.script[1:]
+	}
+	return v % n
 }
 
 func (w *Walker) redraw() {
@@ -106,8 +129,13 @@ func (w *Walker) Step(m engine.Machine) Step {
 		es, err := m.Entries(w.Now, nil)
 		return told("entries", err, es)
 	default:
+		old := w.Fleet
 		w.redraw()
-		return told("fleet", m.SetCandidates(w.Now, w.Fleet), nil)
+		err := m.SetCandidates(w.Now, w.Fleet)
+		if err != nil { // a policy may refuse a fleet; the old one stands
+			w.Fleet = old
+		}
+		return told("fleet", err, nil)
 	}
 }
 

@@ -119,6 +119,15 @@ func (p *Prequal) expire(now engine.Instant) {
 	p.rearm()
 }
 
+// Entries shows the pool as a decision at that instant would rank it: by then, readings may
+// have left the window that no call has let go yet.
+func (p *Prequal) Entries(now engine.Instant, dst []engine.Entry) []engine.Entry {
+	p.pool.SetThreshold(p.window.At(now))
+	dst = p.pool.Entries(now, p.c.MaxAge, dst)
+	p.pool.SetThreshold(p.window.Threshold())
+	return dst
+}
+
 // Inspect adds the window.
 func (p *Prequal) Inspect(c *engine.Counters, f *engine.Fit) {
 	p.pooled.Inspect(c, f)

@@ -108,13 +108,9 @@ func walk(t *rapid.T, w *twin, e engine.Machine, check bool) error {
 		case "entries":
 			es, eerr := e.Entries(now, nil)
 			require.NoError(t, eerr)
-			var ids []engine.ID
-			for _, x := range es {
-				ids = append(ids, x.ID)
-			}
 			seen := w.now
 			w.now = max(w.now, now)
-			err = differ(op, ids, w.entries())
+			err = differ(op, es, w.entries())
 			w.now = seen
 		}
 		if err != nil {

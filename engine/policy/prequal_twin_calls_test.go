@@ -78,6 +78,9 @@ func (w *twin) decide(q engine.Query, d *engine.Decision) error {
 			if !w.is("charge forgotten") {
 				w.pool[i].uses--
 			}
+			if w.is("charged twice") && w.pool[i].uses > 0 {
+				w.pool[i].uses--
+			}
 			if d.UsesLeft = w.pool[i].uses; d.UsesLeft == 0 {
 				w.take(i)
 				w.count.Exhausted++
@@ -111,10 +114,10 @@ func (w *twin) record(now engine.Instant, id engine.ID, rd engine.Reading) (engi
 	}
 	limit, _, num, den := w.plan()
 	uses := num / den
-	if rest := num % den; rest != 0 && uint64(w.draw(1<<30))*den < rest<<30 && !w.is("budget always rounded down") {
+	if rest := num % den; rest != 0 && uint64(w.draw(1<<30))*den < rest<<30 && !w.is("budget always rounded down") || rest != 0 && w.is("budget always rounded up") {
 		uses++
 	}
-	e := twinEntry{id: id, at: w.now, asked: rd.Asked, rif: rd.RIF, lat: rd.Latency, uses: uint32(uses), seq: w.nextSeq()}
+	e := twinEntry{id: id, at: w.now, asked: rd.Asked, rif: rd.RIF, lat: rd.Latency, rawRIF: rd.RIF, rawLat: rd.Latency, uses: uint32(uses), seq: w.nextSeq()}
 	if bad := w.errs[id]; bad != 0 {
 		bad = bad * 99 / 100
 		w.errs[id] = bad
@@ -143,7 +146,7 @@ func (w *twin) record(now engine.Instant, id engine.ID, rd engine.Reading) (engi
 		return engine.Replaced, nil
 	}
 	result := engine.Admitted
-	if len(w.pool) >= limit {
+	if len(w.pool) >= limit && !w.is("pool without a bound") {
 		older := true
 		for _, old := range w.pool {
 			older = older && rd.Asked < old.asked
@@ -223,6 +226,9 @@ func (w *twin) probes(now engine.Instant) (due []engine.ID) {
 	eligible := w.eligible()
 	k := int(w.probe / 10000)
 	w.probe %= 10000
+	if w.is("rest of the probe credit lost") {
+		w.probe = 0
+	}
 	last := w.first
 	if w.probed {
 		last = w.probeAt
@@ -245,11 +251,16 @@ func (w *twin) probes(now engine.Instant) (due []engine.ID) {
 	return due
 }
 
-// entries are the live ones, best first.
-func (w *twin) entries() []engine.ID {
+// entries are the live ones, best first, as a decision would rank them now.
+func (w *twin) entries() (es []engine.Entry) {
+	seen := w.window
+	for len(w.window) > 0 && engine.Duration(w.now-w.window[0].at) >= w.c.WindowAge && !w.is("window without age") {
+		w.window = w.window[1:]
+	}
+	defer func() { w.window = seen }()
 	var live []twinEntry
 	for _, e := range w.pool {
-		if engine.Duration(w.now-e.at) < w.c.MaxAge {
+		if engine.Duration(w.now-e.at) < w.c.MaxAge || w.is("entries never age") {
 			live = append(live, e)
 		}
 	}
@@ -260,11 +271,14 @@ func (w *twin) entries() []engine.ID {
 		}
 		return 1
 	})
-	ids := make([]engine.ID, len(live))
-	for i, e := range live {
-		ids[i] = e.id
+	for _, e := range live {
+		slot, _ := w.candidate(e.id)
+		es = append(es, engine.Entry{
+			ID: e.id, At: e.at, Asked: e.asked, Latency: e.lat, RawLatency: e.rawLat, RIF: e.rif, RawRIF: e.rawRIF,
+			Uses: e.uses, Eligible: w.cs[slot].Status.Eligible(), Hot: w.hot(e.rif),
+		})
 	}
-	return ids
+	return es
 }
 
 var errDiffer = errors.New("differ")

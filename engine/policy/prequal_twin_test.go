@@ -36,6 +36,8 @@ type twinEntry struct {
 	at, asked engine.Instant
 	rif       uint32
 	lat       engine.Duration
+	rawRIF    uint32 // as reported
+	rawLat    engine.Duration
 	uses      uint32
 	seq       int
 }
@@ -55,7 +57,9 @@ var faults = []fault{
 	"duplicates kept", "late answers win", "newest evicted", "tried ignored", "draining offered",
 	"unknown latency ranks best", "ties by slot", "window without age", "quantile rounded down",
 	"stale reading skips the window", "budget always rounded down", "failure keeps its entry", "thin pool decides",
-	"probes with replacement",
+	"probes with replacement", "charged twice", "compensated twice", "every entry compensated", "hot by latency",
+	"entries never age", "pool without a bound", "budget always rounded up", "rest of the probe credit lost",
+	"rest of the removal credit lost", "latency in units of its own", "names settle", "clients agree on ties", "quantile turned round",
 }
 
 func newTwin(c policy.PrequalConfig) *twin {
@@ -162,7 +166,7 @@ func (w *twin) setStatus(now engine.Instant, id engine.ID, s engine.Status) {
 }
 
 func (w *twin) expire() {
-	for i := len(w.pool) - 1; i >= 0; i-- {
+	for i := len(w.pool) - 1; i >= 0 && !w.is("entries never age"); i-- {
 		age := engine.Duration(w.now - w.pool[i].at)
 		if age > w.c.MaxAge || age == w.c.MaxAge && !w.is("entry of exactly max_age counts") {
 			w.take(i)
@@ -190,6 +194,9 @@ func (w *twin) threshold() uint32 {
 	}
 	sort.Ints(v)
 	rank := (int(w.c.Quantile)*len(v) + 9999) / 10000
+	if w.is("quantile turned round") {
+		rank = ((10000-int(w.c.Quantile))*len(v) + 9999) / 10000
+	}
 	if w.is("quantile rounded down") {
 		rank = int(w.c.Quantile) * len(v) / 10000
 	}
@@ -217,8 +224,14 @@ func (w *twin) before(a, b twinEntry, median engine.Duration) bool {
 	if ha != hb {
 		return hb != w.is("order of hot and cold swapped")
 	}
-	if (ha || w.is("cold by RIF")) && a.rif != b.rif {
+	if (ha && !w.is("hot by latency") || w.is("cold by RIF")) && a.rif != b.rif {
 		return a.rif < b.rif
+	}
+	if w.is("latency in units of its own") {
+		a.lat, b.lat = a.lat/5, b.lat/5
+	}
+	if w.is("names settle") && a.id%2 != b.id%2 {
+		return a.id%2 == 0
 	}
 	if a.lat != b.lat {
 		return a.lat < b.lat
@@ -234,7 +247,11 @@ func (w *twin) before(a, b twinEntry, median engine.Duration) bool {
 		j, _ := w.candidate(b.id)
 		return i < j
 	}
-	return hash.Mix(uint64(a.id)^w.tie) < hash.Mix(uint64(b.id)^w.tie)
+	tie := w.tie
+	if w.is("clients agree on ties") {
+		tie = 0
+	}
+	return hash.Mix(uint64(a.id)^tie) < hash.Mix(uint64(b.id)^tie)
 }
 
 func median(es []twinEntry) engine.Duration {
@@ -276,13 +293,20 @@ func (w *twin) removals() {
 		}
 		w.oldest = !w.oldest
 	}
+	if w.is("rest of the removal credit lost") {
+		w.remove = 0
+	}
 }
 
 func (w *twin) draw(n int) int { return int(prng.Below(&w.rand, uint32(n))) }
 
 func (w *twin) compensate(id engine.ID) {
 	for i := range w.pool {
-		if w.pool[i].id == id && !w.is("compensation forgotten") {
+		if w.is("compensation forgotten") || w.pool[i].id != id && !w.is("every entry compensated") {
+			continue
+		}
+		w.pool[i].rif++
+		if w.is("compensated twice") {
 			w.pool[i].rif++
 		}
 	}

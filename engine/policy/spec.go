@@ -20,6 +20,9 @@ var makers = []struct {
 	{"least_request", func(s *settings) (engine.Policy, error) { return NewLeastRequest(s.leastRequest()) }},
 	{"linear", func(s *settings) (engine.Policy, error) { return NewLinear(s.linear()) }},
 	{"locality", func(s *settings) (engine.Policy, error) { return NewLocality(s.locality()) }},
+	{"maglev", func(s *settings) (engine.Policy, error) {
+		return NewMaglev(s.uint64("seed", 0), s.integer("size", DefaultMaglevSize), s.choice("weighted", "false", "true") == "true")
+	}},
 	{"peak_ewma", func(s *settings) (engine.Policy, error) { return NewPeakEWMA(s.peakEWMA()) }},
 	{"power_of_two", func(s *settings) (engine.Policy, error) {
 		return NewPowerOfTwo(s.uint64("seed", 0), s.integer("choices", 2))
@@ -28,6 +31,9 @@ var makers = []struct {
 	{"priority", func(s *settings) (engine.Policy, error) { return NewPriority(s.groups()) }},
 	{"random", func(s *settings) (engine.Policy, error) { return NewRandom(s.uint64("seed", 0)), nil }},
 	{"rendezvous", func(s *settings) (engine.Policy, error) { return NewRendezvous(s.uint64("seed", 0)), nil }},
+	{"ring_hash", func(s *settings) (engine.Policy, error) {
+		return NewRingHash(s.uint64("seed", 0), s.integer("points", DefaultRingPoints))
+	}},
 	{"round_robin", func(s *settings) (engine.Policy, error) { return NewRoundRobin(s.uint64("seed", 0)), nil }},
 	{"smooth_weighted_round_robin", func(s *settings) (engine.Policy, error) {
 		return NewSmoothWeightedRoundRobin(s.uint64("seed", 0), s.choice("start", "random", "zero"))

@@ -98,6 +98,26 @@ func (w *Window) Len() int { return int(w.head[windowLen]) }
 // window is empty or the quantile is one.
 func (w *Window) Threshold() uint32 { return w.threshold }
 
+// At is what the threshold will be at an instant if nothing is added: readings that reach the
+// age limit by then no longer count. It changes nothing; it is for display.
+func (w *Window) At(now engine.Instant) uint32 {
+	older, newer := w.live()
+	w.sorted = append(append(w.sorted[:0], older...), newer...)
+	gone := 0
+	for ; gone < len(w.sorted); gone++ {
+		at := (int(w.head[windowFirst]) + gone) % w.max
+		if now < Later(engine.Instant(w.at[at]), w.age) {
+			break
+		}
+	}
+	rest := w.sorted[gone:]
+	if len(rest) == 0 || w.q >= Unit {
+		return engine.NoThreshold
+	}
+	slices.Sort(rest)
+	return uint32(rest[w.rankOf(len(rest))])
+}
+
 // Add takes a reading's RIF. The oldest leaves a full window.
 func (w *Window) Add(now engine.Instant, rif uint32) {
 	w.shed(now)
@@ -159,9 +179,10 @@ func (w *Window) drop() {
 }
 
 // count follows a change of how many readings are in force.
-func (w *Window) count() {
-	w.index = max(int((w.q*uint64(w.Len())+Unit-1)/Unit), 1) - 1
-}
+func (w *Window) count() { w.index = w.rankOf(w.Len()) }
+
+// rankOf is the index of the quantile by nearest rank among so many.
+func (w *Window) rankOf(n int) int { return max(int((w.q*uint64(n)+Unit-1)/Unit), 1) - 1 }
 
 // rank moves the pivot to the rank asked for.
 func (w *Window) rank() {

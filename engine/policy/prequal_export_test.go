@@ -1,0 +1,12 @@
+package policy
+
+import "github.com/headroom-lb/headroom/engine"
+
+// ConfigOf lets outside tests parse a line into settings.
+func ConfigOf(p engine.Policy) PrequalConfig {
+	s := &settings{policy: p.Name()}
+	if err := s.split(fields(p.Spec())[1:]); err != nil {
+		panic(err)
+	}
+	return s.prequal()
+}

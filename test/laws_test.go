@@ -1,0 +1,37 @@
+package test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/enginetest"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/test/guestbuild"
+)
+
+// The laws look from outside, so that they hold for a guest as they do natively.
+func TestAGuestKeepsTheLawsOfPools(t *testing.T) {
+	ctx := context.Background()
+	wasm, err := guestbuild.Build("..", "./wasm")
+	require.NoError(t, err)
+	r, err := host.NewRuntime(ctx)
+	require.NoError(t, err)
+	defer r.Close(ctx)
+	m, err := r.Load(ctx, wasm)
+	require.NoError(t, err)
+	guests := func(settings string) enginetest.Maker {
+		return func() (engine.Machine, func(), error) {
+			guest, err := m.Instantiate(ctx, "prequal "+settings, 0)
+			if err != nil {
+				return nil, nil, err
+			}
+			return guest, func() { _ = guest.Close(ctx) }, nil
+		}
+	}
+	for _, law := range enginetest.PoolLaws() {
+		require.NoError(t, law.Check(guests, 1, 400), law.Name)
+	}
+}
