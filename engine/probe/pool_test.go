@@ -95,9 +95,15 @@ func (w *world) audit(t require.TestingT) {
 	require.Equal(t, used, p.used())
 	require.Equal(t, blank>>(MaxPool-p.max)&^used, p.free)
 	require.Equal(t, bits.OnesCount64(used), p.Len())
-	require.Equal(t, []int{cold, unknown, ineligible}, []int{p.cold, p.unknown, p.ineligible})
-	require.Equal(t, unknown+ineligible == 0 && p.max <= 16, p.plain)
-	require.Equal(t, alike, p.alike, "keys may tie")
+	require.Equal(t, []int{cold, unknown, odd}, []int{p.cold, p.unknown, p.odd})
+	if p.packs() && unknown == 0 {
+		for i, e := range w.m.sorted(w.m.es) {
+			require.Equal(t, e.slot, uint32(p.rec(p.order.at(i))[recSlot]), "place %d in the order", i)
+		}
+	}
+	for i := 1; i < p.Len() && p.packs(); i++ {
+		require.Less(t, p.rec(p.ages.at(i - 1))[recSeq], p.rec(p.ages.at(i))[recSeq])
+	}
 	if p.Len() > 0 {
 		require.LessOrEqual(t, p.oldest, first)
 		require.LessOrEqual(t, p.Due(100), first+100)

@@ -65,8 +65,10 @@ func (w *Window) Bind(words []uint64) {
 			w.equal = occurrences(w.sorted, w.pivot)
 		}
 		w.arm()
+		w.rank()
+		return
 	}
-	w.rank()
+	w.threshold = engine.NoThreshold // a stranger's words, which Valid refuses
 }
 
 // live is the RIFs in force, the oldest first, in one or two pieces.
