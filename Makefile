@@ -45,9 +45,15 @@ mutate: ## break the engine in small ways and fail for each that no test notices
 	$(GO) run ./test/mutate $(MUTATE)
 
 .PHONY: bench
-bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s), then native, guest and empty call side by side
+bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s), then every policy natively, as a guest and against an empty call
 	$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem ./...
-	$(GO) run ./cmd/wasmhost bench
+	$(GO) run ./cmd/wasmhost bench --all
+
+.PHONY: baseline
+baseline: ## time everything anew (15 minutes, on a quiet machine) and write bench/baseline.json and the tables in the docs
+	$(GO) run ./cmd/wasmhost bench --all --json > bench/baseline.new
+	mv bench/baseline.new bench/baseline.json
+	$(GO) test -count=1 -run=FiguresInTheDocs ./test -update
 
 .PHONY: bench-once
 bench-once: ## run every benchmark once, to see that it still works

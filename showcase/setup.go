@@ -224,8 +224,10 @@ func (s Setup) spec(given string) (string, error) {
 func Title(spec string) string {
 	name, _, _ := strings.Cut(spec, " ")
 	switch name {
-	case "power_of_two":
-		return "Power of two"
+	case "peak_ewma":
+		return "Peak EWMA"
+	case "yarp_power_of_two":
+		return "YARP power of two"
 	}
 	name = strings.ReplaceAll(name, "_", " ")
 	if name == "" {
