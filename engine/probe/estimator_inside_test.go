@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,4 +106,42 @@ func TestAnOpenQueryAsOldAsTheMedianTellsNothing(t *testing.T) {
 	e.Arrive(93, 1)
 	e.Arrive(94, 0)
 	require.Equal(t, engine.Duration(7), e.Estimate(100, 0))
+}
+
+func TestMarksAreFoundEitherWay(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, tags := range []int{8, 64, 256} { // 320 tags fill their words
+		e, err := NewEstimator(EstimatorConfig{Tags: tags})
+		require.NoError(t, err)
+		for range 200 {
+			clear(e.marked)
+			set := make([]bool, len(e.tags))
+			for range r.IntN(6) {
+				i := []int{r.IntN(len(set)), r.IntN(len(set)) &^ 63, len(set) - 1}[r.IntN(3)]
+				set[i] = true
+				e.mark(i)
+			}
+			below, above := -1, len(set)
+			for i := range set {
+				if set[i] {
+					below = i
+				}
+				require.Equal(t, below, e.below(i))
+			}
+			for i := len(set); i >= 0; i-- {
+				if i < len(set) && set[i] {
+					above = i
+				}
+				require.Equal(t, above, e.above(i))
+			}
+			require.Equal(t, -1, e.below(-1))
+		}
+	}
+}
+
+func TestAQueryThatEndsBeforeItArrivedTookNoTime(t *testing.T) {
+	e, err := NewEstimator(EstimatorConfig{})
+	require.NoError(t, err)
+	e.Finish(5, Arrival{At: 9})
+	require.Zero(t, e.Estimate(5, 0))
 }
