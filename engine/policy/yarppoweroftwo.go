@@ -226,11 +226,11 @@ func (p *YARPPowerOfTwo) rotate(now engine.Instant, had int, dst []engine.ID) []
 		if engine.Instant(at) > now {
 			break
 		}
-		if slot := p.turns[i].slot; p.Set.IsEligible(slot) {
+		if slot := p.turns[i].slot; p.Set.IsEligible(slot) && !slices.Contains(dst[had:], p.turns[i].id) {
 			if len(dst)-had == MaxProbes {
 				return dst
 			}
-			dst = append(dst, p.Set.ID(slot))
+			dst = append(dst, p.turns[i].id)
 		}
 		p.h[yUntil] = at
 		i++

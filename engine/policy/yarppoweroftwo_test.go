@@ -198,28 +198,34 @@ func (w *yarpTwin) probes(now engine.Instant, cs []engine.Candidate) (due []engi
 			w.until = now - poll
 		}
 	}
+	if len(due) == policy.MaxProbes { // turns wait for room
+		return due
+	}
 	type turn struct {
-		at engine.Instant
-		id engine.ID
+		at       engine.Instant
+		id       engine.ID
+		eligible bool
 	}
 	var turns []turn
 	for _, c := range cs {
 		for at := engine.Instant(w.phase(c.ID)); at <= now; at += poll {
-			if at > w.until && at <= w.until+poll && c.Status.Eligible() {
-				turns = append(turns, turn{at, c.ID})
+			if at > w.until && at <= w.until+poll {
+				turns = append(turns, turn{at, c.ID, c.Status.Eligible()})
 			}
 		}
 	}
 	slices.SortFunc(turns, func(a, b turn) int { return int(a.at - b.at) })
 	for _, x := range turns {
-		if len(due) == policy.MaxProbes {
-			if w.fault == "the rest is dropped" {
-				w.until = now
+		if x.eligible && !slices.Contains(due, x.id) {
+			if len(due) == policy.MaxProbes {
+				if w.fault == "the rest is dropped" {
+					w.until = now
+				}
+				return due
 			}
-			return due
+			due = append(due, x.id)
 		}
-		due = append(due, x.id)
-		w.until = x.at
+		w.until = x.at // the turn of one that may not serve has passed as well
 	}
 	w.until = now
 	return due
