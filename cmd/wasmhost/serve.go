@@ -58,7 +58,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, drain, endpoints, probe_wait, hint")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, drain, probe_wait, hint")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
