@@ -98,13 +98,13 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	return err
 }
 
-// policyText is the spec as given and, where that differs, in its canonical form. A seed of 0 means that one is drawn.
+// policyText is the spec as given and, where that differs, in its canonical form. Without a seed the host draws one.
 func policyText(given, canonical string) string {
 	var notes []string
 	if given != canonical {
 		notes = append(notes, "canonical: "+canonical)
 	}
-	if slices.Contains(strings.Fields(canonical), "seed=0") {
+	if !slices.ContainsFunc(strings.Fields(given), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
 		notes = append(notes, "seed drawn at random")
 	}
 	if len(notes) == 0 {

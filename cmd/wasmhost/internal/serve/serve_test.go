@@ -68,6 +68,7 @@ func TestEnginesAgree(t *testing.T) {
 func TestPolicyText(t *testing.T) {
 	require.Equal(t, "random seed=1", policyText("random seed=1", "random seed=1"))
 	require.Equal(t, "prequal (canonical: prequal seed=0; seed drawn at random)", policyText("prequal", "prequal seed=0"))
+	require.Equal(t, "prequal seed=0", policyText("prequal seed=0", "prequal seed=0"))
 	require.Equal(t, "prequal seed=07 (canonical: prequal seed=7)", policyText("prequal seed=07", "prequal seed=7"))
 }
 
