@@ -132,7 +132,7 @@ func TestUpgradePassesTheInstrumentedProxy(t *testing.T) {
 	}))
 	defer replica.Close()
 	b := balancerOf(t, "round_robin seed=1", replica.URL)
-	proxy := httptest.NewServer(instrument(newRegistry(b), newProxy(b, healthOf(b), "", slog.New(slog.NewTextHandler(io.Discard, nil)))))
+	proxy := httptest.NewServer(instrument(newRegistry(b), newProxy(b, healthOf(b), Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))))
 	defer proxy.Close()
 
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy.URL, "http://"))

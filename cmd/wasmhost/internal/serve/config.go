@@ -28,6 +28,7 @@ type Config struct {
 	Module    string     `yaml:"module"`     // a module's file; empty for the one inside this binary
 	Drain     Duration   `yaml:"drain"`      // longest wait for open requests after SIGTERM
 	ProbeWait Duration   `yaml:"probe_wait"` // longest wait of a request for the answers to its own probes
+	Key       string     `yaml:"key"`        // header of a request whose value is its affinity key; empty for none
 	Hint      string     `yaml:"hint"`       // header of a request that its own probes are told; empty for none
 	Cache     string     `yaml:"-"`          // folder for compiled code; empty for none
 }
@@ -121,6 +122,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--drain is %s: give 0 or more", time.Duration(c.Drain))
 	case c.ProbeWait <= 0 || c.ProbeWait > Duration(time.Minute):
 		return fmt.Errorf("--probe-wait is %s: give more than 0, at most 1m", time.Duration(c.ProbeWait))
+	case !headerName.MatchString(c.Key):
+		return fmt.Errorf("--key is %q: give the name of a header", c.Key)
 	case !headerName.MatchString(c.Hint):
 		return fmt.Errorf("--hint is %q: give the name of a header", c.Hint)
 	case len(c.Endpoints) == 0:

@@ -27,6 +27,7 @@ spec: prequal seed=7 quantile=0.9
 shards: 2
 drain: 3s
 probe_wait: 1ms
+key: X-User
 hint: X-Cart
 endpoints:
   - http://127.0.0.1:9001
@@ -35,7 +36,7 @@ endpoints:
 	require.NoError(t, err)
 	want := Defaults()
 	want.Listen, want.Spec, want.Shards, want.Drain = "127.0.0.1:8081", "prequal seed=7 quantile=0.9", 2, Duration(3*time.Second)
-	want.ProbeWait, want.Hint = Duration(time.Millisecond), "X-Cart"
+	want.ProbeWait, want.Key, want.Hint = Duration(time.Millisecond), "X-User", "X-Cart"
 	want.Endpoints = []Endpoint{
 		{URL: "http://127.0.0.1:9001", Name: "127.0.0.1:9001"},
 		{URL: "https://replica.example:8443", Name: "b", Weight: 2, Priority: 1, Locality: "z1"},
@@ -46,30 +47,31 @@ endpoints:
 func TestConfigRefuses(t *testing.T) {
 	const ok = "endpoints: [http://127.0.0.1:9001]\n"
 	for text, want := range map[string]string{
-		"":                                    "no endpoints: give --endpoint",
-		ok + "listen: 8080":                   `--listen "8080" is not host:port`,
-		ok + "admin: nowhere":                 `--admin "nowhere" is not host:port`,
-		ok + "lisen: 127.0.0.1:1":             "line 2: unknown setting lisen: use listen, admin",
-		ok + "shards: 0":                      "--shards is 0: give 1 to 64",
-		ok + "shards: many":                   `line 2: "many" is not a whole number`,
-		ok + "engine: jvm":                    `--engine is "jvm": give wasm or native`,
-		ok + "engine: native\nmodule: x":      "--module and --engine native exclude each other",
-		ok + "drain: soon":                    `"soon" is not a duration`,
-		ok + "drain: -1s":                     "--drain is -1s",
-		ok + "probe_wait: 0s":                 "--probe-wait is 0s: give more than 0",
-		ok + "probe_wait: 2m":                 "--probe-wait is 2m0s",
-		ok + "hint: \"a b\"":                  `--hint is "a b": give the name of a header`,
-		ok + "spec: prequal mode=sync pool=3": "prequal: pool=3: applies to mode=async only",
-		ok + "spec: fastest":                  "no such policy",
-		ok + "spec: prequal pol=3":            "pol",
-		ok + "spec: prequal pool=0":           "pool=0",
-		ok + "---\nshards: 2":                 "give one document",
-		ok + "---\n":                          "give one document",
-		ok + "shards: 2\nshards: 3":           "already defined",
-		ok + "shards: [2]":                    "line 2: want a whole number",
-		"endpoints: yes":                      `line 1: "yes" is not a list of endpoints`,
-		"endpoints: {a: b}":                   "line 1: want a list of endpoints",
-		"hello":                               `line 1: "hello" is not a map of settings`,
+		"":                                            "no endpoints: give --endpoint",
+		ok + "listen: 8080":                           `--listen "8080" is not host:port`,
+		ok + "admin: nowhere":                         `--admin "nowhere" is not host:port`,
+		ok + "lisen: 127.0.0.1:1":                     "line 2: unknown setting lisen: use listen, admin",
+		ok + "shards: 0":                              "--shards is 0: give 1 to 64",
+		ok + "shards: many":                           `line 2: "many" is not a whole number`,
+		ok + "engine: jvm":                            `--engine is "jvm": give wasm or native`,
+		ok + "engine: native\nmodule: x":              "--module and --engine native exclude each other",
+		ok + "drain: soon":                            `"soon" is not a duration`,
+		ok + "drain: -1s":                             "--drain is -1s",
+		ok + "probe_wait: 0s":                         "--probe-wait is 0s: give more than 0",
+		ok + "probe_wait: 2m":                         "--probe-wait is 2m0s",
+		ok + "key: \"a:b\"":                           `--key is "a:b": give the name of a header`,
+		ok + "hint: \"a b\"":                          `--hint is "a b": give the name of a header`,
+		ok + "spec: prequal mode=sync pool=3":         "prequal: pool=3: applies to mode=async only",
+		ok + "spec: fastest":                          "no such policy",
+		ok + "spec: prequal pol=3":                    "pol",
+		ok + "spec: prequal pool=0":                   "pool=0",
+		ok + "---\nshards: 2":                         "give one document",
+		ok + "---\n":                                  "give one document",
+		ok + "shards: 2\nshards: 3":                   "already defined",
+		ok + "shards: [2]":                            "line 2: want a whole number",
+		"endpoints: yes":                              `line 1: "yes" is not a list of endpoints`,
+		"endpoints: {a: b}":                           "line 1: want a list of endpoints",
+		"hello":                                       `line 1: "hello" is not a map of settings`,
 		"endpoints: [{url: http://a, priority: 300}]": "line 1: \"300\" is not a whole number from 0 to 255",
 		"endpoints: [\"http://a:99999\"]":             "has no such port: give 1 to 65535",
 		"endpoints: [\"http://a:0\"]":                 "has no such port: give 1 to 65535",

@@ -71,7 +71,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 
 	var draining atomic.Bool
 	reg := newRegistry(b)
-	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, c.Hint, log)))
+	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, c, log)))
 	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
@@ -114,10 +114,13 @@ func policyText(given, canonical string) string {
 }
 
 // newProxy is the library's proxy that also logs what the client is not told.
-func newProxy(b *host.Balancer, h *health, hint string, log *slog.Logger) http.Handler {
+func newProxy(b *host.Balancer, h *health, c Config, log *slog.Logger) http.Handler {
 	opts := []lbhttp.Option{lbhttp.WithWatcher(h)}
-	if hint != "" {
-		opts = append(opts, lbhttp.WithHint(func(r *http.Request) string { return r.Header.Get(hint) }))
+	if c.Key != "" {
+		opts = append(opts, lbhttp.WithKey(func(r *http.Request) string { return r.Header.Get(c.Key) }))
+	}
+	if c.Hint != "" {
+		opts = append(opts, lbhttp.WithHint(func(r *http.Request) string { return r.Header.Get(c.Hint) }))
 	}
 	p := lbhttp.NewProxy(b, opts...)
 	answer := p.ErrorHandler

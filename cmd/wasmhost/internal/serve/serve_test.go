@@ -103,7 +103,7 @@ func TestSynchronousModeServes(t *testing.T) {
 	go func() {
 		ended <- (&host.Prober{Probe: h.probing(lbhttp.ProbeURL(nil, ""))}).Run(ctx, b)
 	}()
-	proxy := newProxy(b, h, c.Hint, slog.New(slog.DiscardHandler))
+	proxy := newProxy(b, h, c, slog.New(slog.DiscardHandler))
 	asked := func(cart string) string {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", "/", nil)
@@ -126,4 +126,36 @@ func TestSynchronousModeServes(t *testing.T) {
 	cancel()
 	<-ended
 	require.NoError(t, free())
+}
+
+// TestKeysComeFromTheHeader places requests with one key on one replica, and spreads those without.
+func TestKeysComeFromTheHeader(t *testing.T) {
+	c := Defaults()
+	c.Engine, c.Spec, c.Key = "native", "maglev seed=7", "X-User"
+	for _, name := range []string{"a", "b", "c"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))
+		defer s.Close()
+		c.Endpoints = append(c.Endpoints, Endpoint{URL: s.URL})
+	}
+	require.NoError(t, c.Validate())
+	b, free, err := newBalancer(context.Background(), c, slog.Default())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, free()) }()
+	proxy := newProxy(b, newHealth(slog.New(slog.DiscardHandler), c.Endpoints), c, slog.New(slog.DiscardHandler))
+	answers := func(user string) map[string]int {
+		seen := map[string]int{}
+		for range 20 {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+			if user != "" {
+				r.Header.Set("X-User", user)
+			}
+			proxy.ServeHTTP(w, r)
+			require.Equal(t, 200, w.Code)
+			seen[w.Body.String()]++
+		}
+		return seen
+	}
+	require.Len(t, answers("ann"), 1)
+	require.Len(t, answers("bob"), 1)
+	require.Greater(t, len(answers("")), 1)
 }
