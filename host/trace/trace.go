@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -118,12 +119,29 @@ func parse(text []byte) (op Op, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&op); err != nil {
-		return op, fmt.Errorf("not a trace line: %w", err)
+		return op, fmt.Errorf("not a trace line: %s", reason(err))
 	}
 	if rest := bytes.TrimSpace(text[d.InputOffset():]); len(rest) > 0 {
 		return op, fmt.Errorf("not a trace line: %.20q after its end", rest)
 	}
 	return op, checkKeys(text, op.Op)
+}
+
+// reason says what a person can mend, without names of ours.
+func reason(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err.Error()
+	}
+	want := map[reflect.Kind]string{
+		reflect.Uint8: "a whole number from 0 to 255", reflect.Uint32: "a whole number from 0 to 4294967295",
+		reflect.Uint64: "a whole number, not negative", reflect.Int64: "a whole number", reflect.Int: "a whole number",
+		reflect.String: "text in quotes", reflect.Slice: "a list", reflect.Struct: "an object",
+	}[wrong.Type.Kind()]
+	if wrong.Field == "" {
+		return "want an object, not " + wrong.Value
+	}
+	return fmt.Sprintf("%q is %s, want %s", wrong.Field, wrong.Value, want)
 }
 
 // fields are the keys that each operation may have, besides op and at.
