@@ -67,9 +67,9 @@ func TestNativeAndGuestAreOne(t *testing.T) {
 		require.NoError(t, b.Begin(guest))
 		var one, two []byte
 		for i := range calls / len(all) {
-			want, got := a.Step(native).Text, b.Step(guest).Text
-			if want != got {
-				t.Fatalf("%s, call %d:\nnative %s\nguest  %s", spec, i, want, got)
+			want, got := a.Step(native), b.Step(guest)
+			if !want.Same(got) {
+				t.Fatalf("%s, call %d:\nnative %s\nguest  %s", spec, i, want.Text(), got.Text())
 			}
 			if i%500 == 0 {
 				one, _ = native.Snapshot(one[:0])

@@ -29,6 +29,16 @@ type Walker struct {
 // zones are the localities of the walks' fleets.
 var zones = [...]string{"", "zone-a", "zone-b"}
 
+const mostReplicas = 60
+
+// replicas are those that there may be, and one that there is not.
+var replicas = func() (ids [mostReplicas + 1]engine.ID) {
+	for i := range ids {
+		ids[i] = engine.IDOf(fmt.Sprint("replica-", i))
+	}
+	return ids
+}()
+
 // NewWalker starts a walk and gives it its first fleet; Begin hands that to a machine.
 func NewWalker(seed uint64) *Walker {
 	w := &Walker{x: seed*2 + 1}
@@ -66,12 +76,12 @@ func (w *Walker) read(n int) (v int) {
 }
 
 func (w *Walker) redraw() {
-	w.names = 1 + w.next(60)
+	w.names = 1 + w.next(mostReplicas)
 	fleet := make([]engine.Candidate, 0, w.names)
 	for i := range w.names {
 		if w.next(8) > 0 {
 			fleet = append(fleet, engine.Candidate{
-				ID: engine.IDOf(fmt.Sprint("replica-", i)), Weight: engine.Weight(w.next(4)),
+				ID: replicas[i], Weight: engine.Weight(w.next(4)),
 				Priority: uint8(w.next(3)), Locality: engine.LocalityOf(zones[w.next(3)]), Status: engine.Status(w.next(12) / 10),
 			})
 		}
@@ -84,17 +94,32 @@ func (w *Walker) redraw() {
 }
 
 // Replica names a replica that is probably in the fleet.
-func (w *Walker) Replica() engine.ID {
-	return engine.IDOf(fmt.Sprint("replica-", w.next(w.names+1)))
-}
+func (w *Walker) Replica() engine.ID { return replicas[w.next(w.names+1)] }
 
-// Step is one call and what came of it.
+// Step is one call and what came of it. It holds until the walker's next.
 type Step struct {
 	Op       string
 	Query    *engine.Query    // of a decide
 	Decision *engine.Decision // of a decide that was placed
 	Err      error
-	Text     string // everything the machine said, for comparison
+	said     any // of any other call
+}
+
+// Text is everything the machine said.
+func (s Step) Text() string {
+	if s.Decision != nil {
+		return fmt.Sprintf("%s: %+v", s.Op, *s.Decision)
+	}
+	return fmt.Sprint(s.Op, ": ", s.said, " ", s.Err)
+}
+
+// Same reports whether another machine said the same. Decisions are most of a walk, and a
+// hundred times dearer to print than to compare.
+func (s Step) Same(o Step) bool {
+	if s.Decision != nil && o.Decision != nil {
+		return *s.Decision == *o.Decision
+	}
+	return s.Text() == o.Text()
 }
 
 // Step makes the next call on a machine.
@@ -106,28 +131,28 @@ func (w *Walker) Step(m engine.Machine) Step {
 			RIF: uint32(w.next(40)), Latency: engine.Duration(w.next(5000) - 50), Asked: w.Now - engine.Instant(w.next(2000)),
 		}
 		a, err := m.Record(w.Now, w.Replica(), rd)
-		return told("record", err, a)
+		return Step{Op: "record", Err: err, said: a}
 	case op < 800:
 		return w.decide(m)
 	case op < 900:
 		err := m.Report(w.Now, engine.Report{
 			ID: w.Replica(), Outcome: engine.Outcome(w.next(4)), Latency: engine.Duration(w.next(9000)),
 		})
-		return told("report", err, nil)
+		return Step{Op: "report", Err: err}
 	case op < 980:
 		due, err := m.Probes(w.Now, w.ids[:0])
-		return told("probes", err, due)
+		return Step{Op: "probes", Err: err, said: due}
 	case op < 990:
 		return w.status(m)
 	case op < 992:
 		id, l := w.Replica(), engine.LoadReport{Utilization: uint32(w.next(12000)), QPS: uint32(w.next(100000)), EPS: uint32(w.next(2000))}
-		return told("load", m.RecordLoad(w.Now, id, l), nil)
+		return Step{Op: "load", Err: m.RecordLoad(w.Now, id, l)}
 	case op < 995:
 		id := w.Replica()
-		return told("forget", m.Forget(w.Now, id, w.Now-engine.Instant(w.next(1000))), nil)
+		return Step{Op: "forget", Err: m.Forget(w.Now, id, w.Now-engine.Instant(w.next(1000)))}
 	case op < 998:
 		es, err := m.Entries(w.Now, nil)
-		return told("entries", err, es)
+		return Step{Op: "entries", Err: err, said: es}
 	default:
 		old := w.Fleet
 		w.redraw()
@@ -135,7 +160,7 @@ func (w *Walker) Step(m engine.Machine) Step {
 		if err != nil { // a policy may refuse a fleet; the old one stands
 			w.Fleet = old
 		}
-		return told("fleet", err, nil)
+		return Step{Op: "fleet", Err: err}
 	}
 }
 
@@ -149,13 +174,10 @@ func (w *Walker) decide(m engine.Machine) Step {
 		rd := engine.Reading{RIF: uint32(w.next(40)), Latency: engine.Duration(w.next(5000) - 50), Asked: w.Now}
 		w.query.Answers = append(w.query.Answers, engine.Answer{ID: w.Replica(), Reading: rd})
 	}
-	err := m.Decide(&w.query, &w.d)
-	s := Step{Op: "decide", Query: &w.query, Err: err}
-	if err != nil {
-		s.Text = fmt.Sprint("decide: ", err)
-		return s
+	s := Step{Op: "decide", Query: &w.query, Err: m.Decide(&w.query, &w.d)}
+	if s.Err == nil {
+		s.Decision = &w.d
 	}
-	s.Decision, s.Text = &w.d, fmt.Sprintf("decide: %+v", w.d)
 	return s
 }
 
@@ -169,9 +191,5 @@ func (w *Walker) status(m engine.Machine) Step {
 			}
 		}
 	}
-	return told("status", err, st)
-}
-
-func told(op string, err error, what any) Step {
-	return Step{Op: op, Err: err, Text: fmt.Sprint(op, ": ", what, " ", err)}
+	return Step{Op: "status", Err: err, said: st}
 }

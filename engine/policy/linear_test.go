@@ -126,7 +126,7 @@ func TestLinearWithoutRIFIsPrequalWithEverythingCold(t *testing.T) {
 				require.Equal(t, d, *x.Decision, "step %d of %q", i, rest)
 				continue
 			}
-			require.Equal(t, y.Text, x.Text)
+			require.Equal(t, y.Text(), x.Text())
 		}
 		require.Greater(t, placed, 1000)
 	}
