@@ -77,6 +77,41 @@ func (a *alias) draw(s *engine.Set) uint32 {
 	return k
 }
 
+// rejections bounds the draws that a retry may throw away: drawing again could take for ever.
+const rejections = 8
+
+// drawOpen returns one of the slots that the table is over, by weight among those that this
+// query may go to; there is one. After some draws the open ones are walked, which is as exact.
+func (a *alias) drawOpen(s *engine.Set, slots []uint32) uint32 {
+	for range rejections {
+		if slot := slots[a.draw(s)]; s.IsOpen(slot) {
+			return slot
+		}
+	}
+	ticket := s.Draw64(openWeight(s, slots))
+	for i := 0; ; i++ {
+		slot := slots[i]
+		if !s.IsOpen(slot) {
+			continue
+		}
+		w := uint64(s.Weight(slot))
+		if ticket < w {
+			return slot
+		}
+		ticket -= w
+	}
+}
+
+// openWeight is the weight of those slots that this query may go to.
+func openWeight(s *engine.Set, slots []uint32) (total uint64) {
+	for _, slot := range slots {
+		if s.IsOpen(slot) {
+			total += uint64(s.Weight(slot))
+		}
+	}
+	return total
+}
+
 // again draws anew while the number is one of the few that would favour small results.
 func (a *alias) again(s *engine.Set, column, height, low uint64) (uint64, uint64) {
 	for floor := -a.area % a.area; low < floor; {

@@ -3,7 +3,6 @@ package policy
 import (
 	"math/bits"
 	"slices"
-	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/internal/rank"
@@ -14,7 +13,7 @@ const (
 	wholeLoadFactor   = 10000
 	defaultLoadFactor = 15000
 	maxLoadFactor     = 100 * wholeLoadFactor
-	maxTotalWeights   = (1<<64 - 1) / wholeLoadFactor
+	maxBoundedWeight  = (1<<64 - 1) / wholeLoadFactor
 )
 
 // BoundedLoad is consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam 2018)
@@ -69,13 +68,9 @@ func (p *BoundedLoad) Spec() string {
 
 // Admit refuses a fleet whose capacities could not be compared in 128 bits.
 func (p *BoundedLoad) Admit(cs []engine.Candidate) error {
-	total := uint64(0)
-	for _, c := range cs {
-		total += uint64(max(1, c.Weight))
-	}
-	if total > maxTotalWeights {
+	if total := totalWeight(cs); total > maxBoundedWeight {
 		return &engine.DetailError{Err: engine.ErrOverflow, Detail: "bounded_load: total weight " +
-			strconv.FormatUint(total, 10) + ", at most " + strconv.FormatUint(maxTotalWeights, 10)}
+			utoa(total) + ", at most " + utoa(maxBoundedWeight)}
 	}
 	return nil
 }
@@ -246,9 +241,9 @@ func (p *BoundedLoad) Explain(_ engine.Instant, key engine.Key, x *engine.Explan
 		x.Notes = append(x.Notes, "the owner is at position "+itoa(int(slot))+" and full: "+p.level(slot, &p.fleet))
 	}
 	x.Notes = append(x.Notes, "spill depth "+itoa(depth), "capacities are "+decimal(p.factor)+" times the shares by weight of "+
-		strconv.FormatUint(m.inFlight, 10)+" in flight and this one")
+		utoa(m.inFlight)+" in flight and this one")
 }
 
 func (p *BoundedLoad) level(slot uint32, m *measure) string {
-	return itoa(int(p.Set.InFlight(slot))) + " in flight of " + strconv.FormatUint(p.capacity(slot, m), 10)
+	return itoa(int(p.Set.InFlight(slot))) + " in flight of " + utoa(p.capacity(slot, m))
 }

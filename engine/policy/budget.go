@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"strconv"
-
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/probe"
 )
@@ -72,7 +70,7 @@ func (b *budget) settle() {
 func (c *PoolConfig) outsideDomain(policy string, n int) error {
 	return &engine.ConfigError{
 		Policy: policy, Key: "fit", Value: "strict",
-		Reason: "a pool of " + strconv.Itoa(c.Pool) + " cannot sustain itself with " + strconv.Itoa(n) +
+		Reason: "a pool of " + itoa(c.Pool) + " cannot sustain itself with " + itoa(n) +
 			" eligible replicas: needs more replicas than pool entries, (1 - pool/n)*probe_rate = " +
 			inflowText(c, n) + " above remove_rate = " + decimal(c.RemoveRate) + ", and pool - remove_rate at least min_pool = " +
 			itoa(c.MinPool) + "; use fit=auto, a smaller pool or remove_rate, or reuse=N",

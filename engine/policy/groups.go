@@ -226,30 +226,5 @@ func (p *part) isOpen(s *engine.Set) bool {
 	return len(p.slots) > engine.MaxTried || slices.ContainsFunc(p.slots, s.IsOpen)
 }
 
-// drawOpen returns a slot that this query has not tried, by weight. A part that is mostly
-// tried is walked: drawing again could take for ever.
-func (p *part) drawOpen(s *engine.Set) uint32 {
-	for range 8 {
-		if slot := p.slots[p.draw(s)]; s.IsOpen(slot) {
-			return slot
-		}
-	}
-	total := uint64(0)
-	for _, slot := range p.slots {
-		if s.IsOpen(slot) {
-			total += uint64(s.Weight(slot))
-		}
-	}
-	ticket := s.Draw64(total)
-	for i := 0; ; i++ {
-		slot := p.slots[i]
-		if !s.IsOpen(slot) {
-			continue
-		}
-		w := uint64(s.Weight(slot))
-		if ticket < w {
-			return slot
-		}
-		ticket -= w
-	}
-}
+// drawOpen returns a slot that this query has not tried, by weight.
+func (p *part) drawOpen(s *engine.Set) uint32 { return p.alias.drawOpen(s, p.slots) }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -54,18 +53,3 @@ func (g *groups) because(s *engine.Set) string {
 }
 
 func (at *group) name() string { return "priority " + itoa(int(at.priority)) }
-
-// ratio prints n/d, which is at most 1, rounded down to four decimals.
-func ratio(n, d uint64) string {
-	hi, lo := bits.Mul64(n, probe.Unit)
-	q, _ := bits.Div64(hi, lo, d)
-	return portion(q, n != 0)
-}
-
-// portion prints parts per 10,000, which may have been rounded to nothing.
-func portion(parts uint64, some bool) string {
-	if parts == 0 && some {
-		return "under 0.0001"
-	}
-	return decimal(parts)
-}

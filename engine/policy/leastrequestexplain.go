@@ -1,11 +1,6 @@
 package policy
 
-import (
-	"math/bits"
-
-	"github.com/headroom-lb/headroom/engine"
-	"github.com/headroom-lb/headroom/engine/probe"
-)
+import "github.com/headroom-lb/headroom/engine"
 
 // Explain shows the drawn ones while weights are equal, or every open candidate with its share.
 func (p *LeastRequest) Explain(now engine.Instant, key engine.Key, x *engine.Explanation) {
@@ -34,12 +29,4 @@ func (p *LeastRequest) Explain(now engine.Instant, key engine.Key, x *engine.Exp
 			x.Notes = append(x.Notes, "position "+itoa(int(w.Slot))+" is ramped up: its share counts "+percent(ramp, p.ramp(now, p.first)))
 		}
 	}
-}
-
-// percent is a part of a whole, for people; the whole is not zero.
-func percent(part, whole uint64) string {
-	hi, lo := bits.Mul64(part, probe.Unit)
-	lo, carry := bits.Add64(lo, whole/2, 0)
-	parts, _ := bits.Div64(hi+carry, lo, whole)
-	return decimal(parts*100) + " %"
 }

@@ -25,6 +25,9 @@ type levels struct {
 
 const levelWord = 0 // of a slot's state words
 
+// absent is no slot.
+const absent = ^uint32(0)
+
 func level(load uint64) int { return bits.Len64(load) }
 
 // build lays the row out afresh, in slot order within a level, from the loads of the eligible
@@ -62,13 +65,12 @@ func (v *levels) measure(s *engine.Set) {
 // rebuild takes the row from the state words, and reports whether they are a row.
 func (v *levels) rebuild(s *engine.Set) bool {
 	v.measure(s)
-	const nobody = ^uint32(0)
 	for i := range v.row {
-		v.row[i] = nobody
+		v.row[i] = absent
 	}
 	for _, slot := range s.EligibleSlots() {
 		place := s.Words(slot)[levelWord] - 1
-		if place >= uint64(len(v.row)) || v.row[place] != nobody {
+		if place >= uint64(len(v.row)) || v.row[place] != absent {
 			return false
 		}
 		v.row[place] = slot

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"strconv"
-
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/internal/hash"
 )
@@ -153,7 +151,7 @@ func (p *Maglev) Explain(_ engine.Instant, key engine.Key, x *engine.Explanation
 		for _, m := range t.members {
 			total += uint64(m.weight)
 		}
-		note += ", by its weight of " + strconv.FormatUint(uint64(p.Set.Weight(slot)), 10) + " in " + strconv.FormatUint(total, 10)
+		note += ", by its weight of " + utoa(uint64(p.Set.Weight(slot))) + " in " + utoa(total)
 	} else {
 		note += ", as the other " + itoa(len(t.members)-1) + " do to within one"
 	}

@@ -14,9 +14,10 @@ import (
 // one use and its RIF grows by one; probe_rate probes become due. With fewer than min_pool
 // entries on offer a uniform draw decides.
 //
-// Cost O(pool), whatever the fleet. Ties: RIF and latency, then the newer receipt, then a
-// hash of seed and replica, so that clients do not agree on them. It fails as the engine does,
-// when no candidate is open; under fit=strict it refuses a fleet outside its budget's domain.
+// Cost O(1) on pools of up to sixteen entries that are all eligible and of known latency, else
+// O(pool), whatever the fleet. Ties: RIF and latency, then the newer receipt, then a hash of
+// seed and replica, so that clients do not agree on them. It fails as the engine does, when no
+// candidate is open; under fit=strict it refuses a fleet outside its budget's domain.
 type Prequal struct {
 	self *Prequal // see probe.Pool
 	pooled
@@ -65,7 +66,8 @@ func (p *Prequal) Decide(now engine.Instant, _ engine.Key) error {
 	}
 	if now >= p.due || credit >= 2*probe.Unit || !p.pool.Serve(now, turn) {
 		h[wRemove] = credit
-		return p.decideWithCare(now)
+		p.decideWithCare(now)
+		return nil
 	}
 	h = p.self.h
 	if turn == probe.Nobody {
@@ -78,7 +80,7 @@ func (p *Prequal) Decide(now engine.Instant, _ engine.Key) error {
 
 // decideWithCare is the same rule step by step, for pools where anything is out of the
 // ordinary.
-func (p *Prequal) decideWithCare(now engine.Instant) error {
+func (p *Prequal) decideWithCare(now engine.Instant) {
 	if now >= p.due {
 		p.expire(now)
 	}
@@ -86,13 +88,12 @@ func (p *Prequal) decideWithCare(now engine.Instant) error {
 	o := p.pool.Offered()
 	if o.Entries < p.c.MinPool {
 		p.fallback(o.Entries, o.Cold, p.window.Threshold())
-		return nil
+		return
 	}
 	p.pool.Take(now, o.Best, o.Entries, o.Cold)
 	if d := &p.set.Out; d.Latency == engine.UnknownLatency {
 		d.Latency = o.Median
 	}
-	return nil
 }
 
 // rearm finds the next instant at which something could have aged.

@@ -9,10 +9,8 @@ import (
 // the order in which they would decide.
 func (p *Prequal) Explain(now engine.Instant, _ engine.Key, x *engine.Explanation) {
 	x.Unit = "place in the hot-cold order"
-	h := p.h
 	before := p.pool.Entries(now, p.c.MaxAge, nil)
-	h[wDecisions]++
-	h[wRemove] += p.b.removeRate
+	p.h[wRemove] += p.b.removeRate
 	if now >= p.due {
 		p.expire(now)
 	}

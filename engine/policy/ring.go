@@ -46,8 +46,6 @@ type ringOwner struct {
 	weight uint32
 }
 
-const noSlot = ^uint32(0)
-
 // ringPositions appends the first n positions of a member. A member of more weight has the
 // positions of a lighter one and some more.
 func ringPositions(dst []uint64, id engine.ID, n int) []uint64 {
@@ -103,12 +101,12 @@ func (r *ring) match(s *engine.Set, scale uint32) (kept, dropped int, moved bool
 	clear(r.held)
 	for _, o := range r.owners {
 		for int(o.slot) >= len(r.keep) {
-			r.keep = append(r.keep, noSlot)
+			r.keep = append(r.keep, absent)
 		}
 		n := int(o.weight * scale)
 		slot, ok := s.Slot(o.id)
 		if !ok || !s.IsEligible(slot) || s.Weight(slot) != o.weight {
-			r.keep[o.slot] = noSlot
+			r.keep[o.slot] = absent
 			dropped += n
 			continue
 		}
@@ -124,7 +122,7 @@ func (r *ring) match(s *engine.Set, scale uint32) (kept, dropped int, moved bool
 func (r *ring) filter(kept int) {
 	k := 0
 	for _, p := range r.points[:r.len()] {
-		if slot := r.keep[p&ringSlotMask]; slot != noSlot {
+		if slot := r.keep[p&ringSlotMask]; slot != absent {
 			r.points[k] = p&^ringSlotMask | uint64(slot)
 			k++
 		}

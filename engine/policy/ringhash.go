@@ -2,7 +2,6 @@ package policy
 
 import (
 	"math/bits"
-	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
 )
@@ -57,23 +56,20 @@ func (p *RingHash) Spec() string {
 // Admit refuses a fleet of more than MaxRingPoints points. Those of candidates that are not
 // eligible count: a change of status must never be refused.
 func (p *RingHash) Admit(cs []engine.Candidate) error {
-	weight := uint64(0)
-	for _, c := range cs {
-		weight += uint64(max(1, c.Weight))
-	}
+	weight := totalWeight(cs)
 	over, n := bits.Mul64(weight, uint64(p.scale))
 	if over == 0 && n <= MaxRingPoints {
 		return nil
 	}
-	detail := "a total weight of " + strconv.FormatUint(weight, 10) + " at " + itoa(int(p.scale)) + " points each makes "
+	detail := "a total weight of " + utoa(weight) + " at " + itoa(int(p.scale)) + " points each makes "
 	if over == 0 {
-		detail += strconv.FormatUint(n, 10) + " points"
+		detail += utoa(n) + " points"
 	} else {
 		detail += "more than 2^64 points"
 	}
 	detail += ", at most " + itoa(MaxRingPoints)
 	if fit := MaxRingPoints / weight; fit > 0 {
-		detail += "; points=" + strconv.FormatUint(fit, 10) + " would fit"
+		detail += "; points=" + utoa(fit) + " would fit"
 	} else {
 		detail += "; smaller weights in the same proportion would fit"
 	}

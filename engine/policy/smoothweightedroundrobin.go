@@ -62,8 +62,8 @@ const (
 
 const smoothKnown = 1 << 32
 
-// maxTotalWeight keeps every sum of credits in its word.
-const maxTotalWeight = 1 << 48
+// maxSmoothWeight keeps every sum of credits in its word.
+const maxSmoothWeight = 1 << 48
 
 // NewSmoothWeightedRoundRobin makes the policy; start is "random" or "zero", else an
 // [engine.ConfigError].
@@ -101,8 +101,8 @@ func (p *SmoothWeightedRoundRobin) Bind(fixed []uint64, s *engine.Set, _ bool) {
 
 // Admit refuses weights that are too large together.
 func (*SmoothWeightedRoundRobin) Admit(cs []engine.Candidate) error {
-	if total := totalWeight(cs); total > maxTotalWeight {
-		return &engine.DetailError{Err: engine.ErrOverflow, Detail: "weights of " + strconv.FormatUint(total, 10) + " in all, at most " + strconv.Itoa(maxTotalWeight)}
+	if total := totalWeight(cs); total > maxSmoothWeight {
+		return &engine.DetailError{Err: engine.ErrOverflow, Detail: "weights of " + utoa(total) + " in all, at most " + itoa(maxSmoothWeight)}
 	}
 	return nil
 }
@@ -362,5 +362,5 @@ func (p *SmoothWeightedRoundRobin) Explain(_ engine.Instant, _ engine.Key, x *en
 			x.Weigh(s, slot, uint64(most-p.credit(s.Words(slot))-int64(s.Weight(slot))))
 		}
 	}
-	x.Because = "has the most credit (" + strconv.FormatInt(most, 10) + ") of " + plural(s.Open(), "open candidate") + " and pays " + strconv.FormatUint(given, 10)
+	x.Because = "has the most credit (" + strconv.FormatInt(most, 10) + ") of " + plural(s.Open(), "open candidate") + " and pays " + utoa(given)
 }

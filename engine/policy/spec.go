@@ -262,6 +262,6 @@ func (l *line) span(key string, v, unset engine.Duration) {
 	}
 }
 
-func (l *line) seed(n uint64) *line { return l.set("seed", strconv.FormatUint(n, 10)) }
+func (l *line) seed(n uint64) *line { return l.set("seed", utoa(n)) }
 
 func (l *line) String() string { return string(l.b) }

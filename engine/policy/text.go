@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"math/bits"
 	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/probe"
 )
 
 // The engine does without fmt, strings and time: they would add 260 to 745 KB to the module.
@@ -115,16 +117,39 @@ func parseDecimal(s string, places int) (n uint64, ok bool) {
 
 // decimal prints parts per 10,000.
 func decimal(parts uint64) string {
-	s := strconv.FormatUint(parts/10000, 10)
+	s := utoa(parts / 10000)
 	rest := parts % 10000
 	if rest == 0 {
 		return s
 	}
-	tail := strconv.FormatUint(10000+rest, 10)[1:]
+	tail := utoa(10000 + rest)[1:]
 	for tail[len(tail)-1] == '0' {
 		tail = tail[:len(tail)-1]
 	}
 	return s + "." + tail
+}
+
+// percent is a part of a whole, for people; the whole is not zero.
+func percent(part, whole uint64) string {
+	hi, lo := bits.Mul64(part, probe.Unit)
+	lo, carry := bits.Add64(lo, whole/2, 0)
+	parts, _ := bits.Div64(hi+carry, lo, whole)
+	return decimal(parts*100) + " %"
+}
+
+// ratio prints n/d, which is at most 1, rounded down to four decimals.
+func ratio(n, d uint64) string {
+	hi, lo := bits.Mul64(n, probe.Unit)
+	q, _ := bits.Div64(hi, lo, d)
+	return portion(q, n != 0)
+}
+
+// portion prints parts per 10,000, which may have been rounded to nothing.
+func portion(parts uint64, some bool) string {
+	if parts == 0 && some {
+		return "under 0.0001"
+	}
+	return decimal(parts)
 }
 
 var units = []struct {

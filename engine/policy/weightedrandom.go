@@ -2,7 +2,6 @@ package policy
 
 import (
 	"math/bits"
-	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
 )
@@ -41,7 +40,7 @@ func (*WeightedRandom) Admit(cs []engine.Candidate) error {
 		high, _ = bits.Mul64(total, uint64(len(cs)))
 	}
 	if total >= 1<<63 || high != 0 {
-		return &engine.DetailError{Err: engine.ErrOverflow, Detail: "weights of " + strconv.FormatUint(total, 10) + " in all, times " + plural(len(cs), "candidate") + ", pass 64 bits"}
+		return &engine.DetailError{Err: engine.ErrOverflow, Detail: "weights of " + utoa(total) + " in all, times " + plural(len(cs), "candidate") + ", pass 64 bits"}
 	}
 	return nil
 }
@@ -67,63 +66,17 @@ func (p *WeightedRandom) Changed() {
 func (p *WeightedRandom) Decide(_ engine.Instant, _ engine.Key) error {
 	s := p.Set
 	if s.AnyTried() {
-		direct(s, p.drawOpen())
+		direct(s, p.table.drawOpen(s, s.EligibleSlots()))
 		return nil
 	}
 	direct(s, s.EligibleSlots()[p.table.draw(s)])
 	return nil
 }
 
-// rejections bounds the draws that a retry may throw away. After that the open candidates are
-// walked once, which is as exact; both give each open candidate its part of the open weight.
-const rejections = 8
-
-// absent is no slot.
-const absent = ^uint32(0)
-
-func (p *WeightedRandom) drawOpen() uint32 {
-	s := p.Set
-	eligible := s.EligibleSlots()
-	for range rejections {
-		if slot := eligible[p.table.draw(s)]; s.IsOpen(slot) {
-			return slot
-		}
-	}
-	ticket, drawn := s.Draw64(p.openWeight()), absent
-	for i, slot := range eligible {
-		if !s.IsOpen(slot) {
-			continue
-		}
-		drawn = slot
-		w := uint64(p.weights[i])
-		if ticket < w {
-			break
-		}
-		ticket -= w
-	}
-	return drawn
-}
-
-func (p *WeightedRandom) openWeight() (total uint64) {
-	for i, slot := range p.Set.EligibleSlots() {
-		if p.Set.IsOpen(slot) {
-			total += uint64(p.weights[i])
-		}
-	}
-	return total
-}
-
 // Explain names the share of the drawn one. Nothing is compared.
 func (p *WeightedRandom) Explain(now engine.Instant, key engine.Key, x *engine.Explanation) {
 	_ = p.Decide(now, key)
-	w, total := p.Set.Weight(p.Set.Out.Index), p.openWeight()
-	x.Because = "was drawn with weight " + itoa(int(w)) + " of the " + strconv.FormatUint(total, 10) + " of " + plural(p.Set.Open(), "open candidate")
-	x.Notes = append(x.Notes, "its share is "+shareText(uint64(w), total))
-}
-
-// shareText prints a part of a whole in percent, to two decimals.
-func shareText(part, whole uint64) string {
-	high, low := bits.Mul64(part, 10000)
-	hundredths, _ := bits.Div64(high, low, whole)
-	return decimal(hundredths*100) + " %"
+	w, total := p.Set.Weight(p.Set.Out.Index), openWeight(p.Set, p.Set.EligibleSlots())
+	x.Because = "was drawn with weight " + itoa(int(w)) + " of the " + utoa(total) + " of " + plural(p.Set.Open(), "open candidate")
+	x.Notes = append(x.Notes, "its share is "+percent(uint64(w), total))
 }

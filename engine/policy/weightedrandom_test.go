@@ -186,7 +186,7 @@ func TestAWeightedDrawSaysItsShare(t *testing.T) {
 	e, cs := fleetOf(t, "weighted_random seed=2", 5, 1, 2)
 	x := e.Explain(&engine.Query{Tried: []engine.ID{cs[1].ID}})
 	require.NoError(t, x.Err)
-	w, share := "5", "71.42 %"
+	w, share := "5", "71.43 %"
 	if x.Decision.Index == 2 {
 		w, share = "2", "28.57 %"
 	}

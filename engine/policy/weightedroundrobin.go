@@ -52,8 +52,6 @@ type WeightedRoundRobin struct {
 	c     WeightedRoundRobinConfig
 	fixed []uint64
 	turn  cursor
-
-	// Derived from the words: where the turn is among the eligible.
 }
 
 // Fixed words, after those of the cursor.

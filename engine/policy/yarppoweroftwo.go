@@ -30,13 +30,13 @@ type YARPPowerOfTwo struct {
 
 // The fixed words.
 const (
-	yStarted = iota // 1 once somebody was due
-	yUntil          // everyone due by this instant has been named
-	yAdmitted
-	yReplaced
-	yStale
-	yForgotten
-	yProbesDue
+	yarpStarted = iota // 1 once somebody was due
+	yarpUntil          // everyone due by this instant has been named
+	yarpAdmitted
+	yarpReplaced
+	yarpStale
+	yarpForgotten
+	yarpProbesDue
 	yarpHead
 )
 
@@ -165,16 +165,16 @@ func (p *YARPPowerOfTwo) Record(now engine.Instant, slot uint32, rd engine.Readi
 	w := p.Set.Words(slot)
 	known := w[yarpSaid]&yarpKnown != 0
 	if !p.Set.IsEligible(slot) || known && rd.Asked < engine.Instant(w[yarpAsked]) {
-		p.h[yStale]++
+		p.h[yarpStale]++
 		return engine.DroppedStale
 	}
 	w[yarpSaid] = w[yarpSaid]&yarpPolled | yarpKnown | uint64(rd.RIF)
 	w[yarpAsked], w[yarpReceived] = uint64(rd.Asked), uint64(now)
 	if known {
-		p.h[yReplaced]++
+		p.h[yarpReplaced]++
 		return engine.Replaced
 	}
-	p.h[yAdmitted]++
+	p.h[yarpAdmitted]++
 	return engine.Admitted
 }
 
@@ -183,7 +183,7 @@ func (p *YARPPowerOfTwo) Forget(slot uint32, asked engine.Instant) {
 	w := p.Set.Words(slot)
 	if w[yarpSaid]&yarpKnown != 0 && engine.Instant(w[yarpAsked]) <= asked {
 		w[yarpSaid] &= yarpPolled
-		p.h[yForgotten]++
+		p.h[yarpForgotten]++
 	}
 }
 
@@ -192,8 +192,8 @@ func (p *YARPPowerOfTwo) Forget(slot uint32, asked engine.Instant) {
 // intervals are left out, so that everyone still has its turn.
 func (p *YARPPowerOfTwo) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 	h, had := p.h, len(dst)
-	if h[yStarted] == 0 {
-		h[yStarted], h[yUntil] = 1, uint64(now)
+	if h[yarpStarted] == 0 {
+		h[yarpStarted], h[yarpUntil] = 1, uint64(now)
 	}
 	for ; p.pending > 0 && len(dst)-had < MaxProbes; p.from++ {
 		if w := p.Set.Words(p.from); p.Set.IsEligible(p.from) && w[yarpSaid]&yarpPolled == 0 {
@@ -202,21 +202,21 @@ func (p *YARPPowerOfTwo) Probes(now engine.Instant, dst []engine.ID) []engine.ID
 			dst = append(dst, p.Set.ID(p.from))
 		}
 	}
-	if late := (uint64(now) - h[yUntil]) / uint64(p.poll); late > 1 {
-		h[yUntil] += (late - 1) * uint64(p.poll)
+	if late := (uint64(now) - h[yarpUntil]) / uint64(p.poll); late > 1 {
+		h[yarpUntil] += (late - 1) * uint64(p.poll)
 	}
 	if len(p.turns) > 0 && len(dst)-had < MaxProbes {
 		dst = p.rotate(now, had, dst)
 	}
-	h[yProbesDue] += uint64(len(dst) - had)
+	h[yarpProbesDue] += uint64(len(dst) - had)
 	return dst
 }
 
-// rotate names those whose turn lies between yUntil and now, each once.
+// rotate names those whose turn lies between yarpUntil and now, each once.
 func (p *YARPPowerOfTwo) rotate(now engine.Instant, had int, dst []engine.ID) []engine.ID {
 	poll := uint64(p.poll)
-	phase := (p.h[yUntil] - uint64(p.Set.First())) % poll
-	origin := p.h[yUntil] - phase // an interval begins
+	phase := (p.h[yarpUntil] - uint64(p.Set.First())) % poll
+	origin := p.h[yarpUntil] - phase // an interval begins
 	i, _ := slices.BinarySearchFunc(p.turns, phase+1, func(t yarpTurn, at uint64) int { return cmp.Compare(t.at, at) })
 	for range len(p.turns) {
 		if i == len(p.turns) {
@@ -232,10 +232,10 @@ func (p *YARPPowerOfTwo) rotate(now engine.Instant, had int, dst []engine.ID) []
 			}
 			dst = append(dst, p.turns[i].id)
 		}
-		p.h[yUntil] = at
+		p.h[yarpUntil] = at
 		i++
 	}
-	p.h[yUntil] = uint64(now)
+	p.h[yarpUntil] = uint64(now)
 	return dst
 }
 
@@ -257,8 +257,8 @@ func (p *YARPPowerOfTwo) Entries(_ engine.Instant, dst []engine.Entry) []engine.
 // Inspect shows the counters.
 func (p *YARPPowerOfTwo) Inspect(c *engine.Counters, _ *engine.Fit) {
 	h := p.h
-	c.Admitted, c.Replaced, c.DroppedStale, c.Forgotten, c.ProbesDue = h[yAdmitted], h[yReplaced], h[yStale], h[yForgotten], h[yProbesDue]
-	c.Readings = h[yAdmitted] + h[yReplaced] + h[yStale]
+	c.Admitted, c.Replaced, c.DroppedStale, c.Forgotten, c.ProbesDue = h[yarpAdmitted], h[yarpReplaced], h[yarpStale], h[yarpForgotten], h[yarpProbesDue]
+	c.Readings = h[yarpAdmitted] + h[yarpReplaced] + h[yarpStale]
 }
 
 // Valid checks the restored words.
@@ -271,8 +271,8 @@ func (p *YARPPowerOfTwo) Valid() bool {
 			return false
 		}
 	}
-	until := engine.Instant(p.h[yUntil])
-	return p.h[yStarted] == 0 && until == 0 || p.h[yStarted] == 1 && until <= last && until >= p.Set.First()
+	until := engine.Instant(p.h[yarpUntil])
+	return p.h[yarpStarted] == 0 && until == 0 || p.h[yarpStarted] == 1 && until <= last && until >= p.Set.First()
 }
 
 // Explain shows the drawn ones and what is compared.
