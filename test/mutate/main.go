@@ -110,7 +110,7 @@ func run(ctx context.Context, o options, out io.Writer) (bad int, err error) {
 		return 0, err
 	}
 	t := &tally{begun: time.Now(), reasons: reasons, out: out}
-	for _, s := range stale(o.reasons, reasons, all) {
+	for _, s := range stale(b.root, o.reasons, reasons, all) {
 		fmt.Fprintln(out, s)
 		t.bad++
 	}

@@ -105,6 +105,10 @@ func TestAReasonExcusesASurvivorAndMustHold(t *testing.T) {
 	bad, out = play(t, ofAnOldLine, options{line: 21, sample: 1})
 	assert.Equal(t, 2, bad, "the reason, and one of the survivors of line 21")
 	assert.Contains(t, out, "reasons.txt:1: stale: no such mutant in toy.go any more")
+
+	bad, out = play(t, strings.ReplaceAll(ofAnOldLine, "toy.go", "gone.go"), options{line: 21, sample: 1})
+	assert.Equal(t, 2, bad)
+	assert.Contains(t, out, "reasons.txt:1: stale: no such mutant in gone.go any more")
 }
 
 func TestEveryKindOfSlipIsTried(t *testing.T) {
@@ -177,5 +181,5 @@ func TestReasonsAreForMutantsOfToday(t *testing.T) {
 	require.NoError(t, err)
 	reasons, err := readReasons("reasons.txt")
 	require.NoError(t, err)
-	assert.Empty(t, stale("reasons.txt", reasons, all))
+	assert.Empty(t, stale(b.root, "reasons.txt", reasons, all))
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +19,8 @@ type reason struct {
 
 // readReasons parses blocks set apart by blank lines; lines that start with # are comments:
 //
-//	engine/probe/pool.go (*Pool).remove
-//	if p.ineligible > 0 && !p.set.IsEligible(slot) {
+//	engine/probe/use.go Later
+//	if at > never-engine.Instant(d) {
 //	> becomes >=
 //	why nothing changes, on one line or more
 func readReasons(path string) (map[string]*reason, error) {
@@ -61,15 +64,17 @@ func readReasons(path string) (map[string]*reason, error) {
 	return out, end()
 }
 
-// stale names the reasons for mutants that the sources no longer have.
-func stale(path string, reasons map[string]*reason, all []*job) (bad []string) {
+// stale names the reasons for mutants that the sources no longer have. Files that are there and
+// are not mutated this time say nothing.
+func stale(root, path string, reasons map[string]*reason, all []*job) (bad []string) {
 	have, files := map[string]bool{}, map[string]bool{}
 	for _, j := range all {
 		have[j.key()], files[j.File] = true, true
 	}
-	for _, r := range reasons {
+	for _, r := range slices.SortedFunc(maps.Values(reasons), func(a, b *reason) int { return a.line - b.line }) {
 		file, _, _ := strings.Cut(r.key, "\n")
-		if files[file] && !have[r.key] {
+		_, err := os.Stat(filepath.Join(root, file))
+		if !have[r.key] && (files[file] || err != nil) {
 			bad = append(bad, fmt.Sprintf("%s:%d: stale: no such mutant in %s any more", path, r.line, file))
 		}
 	}
