@@ -4,24 +4,30 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 )
 
-func machine(tb testing.TB, spec string, n int) (*engine.Engine, []engine.Candidate) {
+// start makes a machine of a spec and gives it a fleet at instant 0.
+func start(tb testing.TB, spec string, cs []engine.Candidate) *engine.Engine {
+	tb.Helper()
 	p, err := policy.Parse(spec)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	e := engine.New(p, engine.Config{})
+	require.NoError(tb, e.SetCandidates(0, cs))
+	return e
+}
+
+// machine is one over n replicas of equal weight.
+func machine(tb testing.TB, spec string, n int) (*engine.Engine, []engine.Candidate) {
+	tb.Helper()
 	cs := make([]engine.Candidate, n)
 	for i := range cs {
 		cs[i].ID = engine.IDOf("replica-" + strconv.Itoa(i))
 	}
-	if err := e.SetCandidates(0, cs); err != nil {
-		tb.Fatal(err)
-	}
-	return e, cs
+	return start(tb, spec, cs), cs
 }
 
 func BenchmarkDecide(b *testing.B) {

@@ -21,10 +21,7 @@ func bounded(tb testing.TB, spec string, weights []engine.Weight, loads ...uint3
 
 // keyOf finds a key that ranks the candidates in an order; fewer candidates than weights will do.
 func keyOf(tb testing.TB, weights []engine.Weight, order ...engine.ID) engine.Key {
-	cs := make([]engine.Candidate, len(weights))
-	for i, w := range weights {
-		cs[i] = engine.Candidate{ID: engine.ID(100 + i), Weight: w}
-	}
+	cs := numbered(weights)
 	for key := engine.Key(1); key < 1_000_000; key++ {
 		if slices.Equal(weightedOrder(cs, key)[:len(order)], order) {
 			return key
@@ -105,10 +102,7 @@ func TestUnderLoadTheOrderOfTheSetDoesNotMatter(t *testing.T) {
 		}
 		var decisions [2]engine.Decision
 		for i := range decisions {
-			p, err := policy.Parse("bounded_load factor=1.2")
-			require.NoError(t, err)
-			e := engine.New(p, engine.Config{})
-			require.NoError(t, e.SetCandidates(0, cs))
+			e := start(t, "bounded_load factor=1.2", cs)
 			setInFlight(t, e, n, func(i int) uint32 { return loads[cs[i].ID] })
 			require.NoError(t, e.Decide(&engine.Query{Key: 9}, &decisions[i]))
 			r.Shuffle(n, func(i, j int) { cs[i], cs[j] = cs[j], cs[i] })

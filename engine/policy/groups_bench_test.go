@@ -4,10 +4,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/headroom-lb/headroom/engine"
-	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 // thirds is Poise's fixture: weights 1 to 4, three priorities, three localities.
@@ -31,16 +28,13 @@ func BenchmarkDecideGroups(b *testing.B) {
 					name = spec + "/half down/"
 				}
 				b.Run(name+strconv.Itoa(n), func(b *testing.B) {
-					p, err := policy.Parse(spec)
-					require.NoError(b, err)
-					e := engine.New(p, engine.Config{})
 					cs := thirds(n)
 					for i := range cs {
 						if half && i%2 == 0 {
 							cs[i].Status = engine.StatusUnavailable
 						}
 					}
-					require.NoError(b, e.SetCandidates(0, cs))
+					e := start(b, spec, cs)
 					var d engine.Decision
 					q := engine.Query{}
 					b.ReportAllocs()
@@ -56,10 +50,8 @@ func BenchmarkDecideGroups(b *testing.B) {
 func BenchmarkChangeGroups(b *testing.B) {
 	for _, spec := range []string{"priority seed=7", "locality seed=7"} {
 		for _, n := range []int{512, 10000} {
-			p, err := policy.Parse(spec)
-			require.NoError(b, err)
-			e := engine.New(p, engine.Config{})
 			cs := thirds(n)
+			e := start(b, spec, cs)
 			b.Run(spec+"/set/"+strconv.Itoa(n), func(b *testing.B) {
 				for b.Loop() {
 					_ = e.SetCandidates(0, cs)

@@ -6,24 +6,13 @@ import (
 	"testing"
 
 	"github.com/headroom-lb/headroom/engine"
-	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 // fixture is the fleet of the seed library's benchmarks: weights 1 to 4, i mod 17 queries in
 // flight on the i-th member where loaded, and 997 keys.
 func fixture(tb testing.TB, spec string, n int, loaded bool) (*engine.Engine, []engine.Key) {
-	p, err := policy.Parse(spec)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	e := engine.New(p, engine.Config{})
-	cs := make([]engine.Candidate, n)
-	for i := range cs {
-		cs[i] = engine.Candidate{ID: engine.IDOf(fmt.Sprintf("backend-%04d", i)), Weight: engine.Weight(i%4 + 1)}
-	}
-	if err := e.SetCandidates(0, cs); err != nil {
-		tb.Fatal(err)
-	}
+	tb.Helper()
+	e := start(tb, spec, tabled(n))
 	if loaded {
 		setInFlight(tb, e, n, func(i int) uint32 { return uint32(i % 17) })
 	}
@@ -38,15 +27,14 @@ func fixture(tb testing.TB, spec string, n int, loaded bool) (*engine.Engine, []
 // block, of which each starts with its count.
 func setInFlight(tb testing.TB, e *engine.Engine, n int, load func(i int) uint32) {
 	tb.Helper()
-	stride := 1
 	block, err := e.Snapshot(nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	rows := block[len(block)-8*stride*n:]
+	rows := block[len(block)-8*n:]
 	for i := range n {
 		l := load(i)
-		copy(rows[8*stride*i:], []byte{byte(l), byte(l >> 8), byte(l >> 16), byte(l >> 24)})
+		copy(rows[8*i:], []byte{byte(l), byte(l >> 8), byte(l >> 16), byte(l >> 24)})
 	}
 	if err := e.Restore(block); err != nil {
 		tb.Fatal(err)

@@ -13,20 +13,6 @@ import (
 	"github.com/headroom-lb/headroom/engine/policy"
 )
 
-// weightedMachine is a machine of one spec over candidates with these weights, at instant 0.
-func weightedMachine(t *testing.T, spec string, weights ...engine.Weight) (*engine.Engine, []engine.Candidate) {
-	t.Helper()
-	p, err := policy.Parse(spec)
-	require.NoError(t, err)
-	e := engine.New(p, engine.Config{})
-	cs := make([]engine.Candidate, len(weights))
-	for i, w := range weights {
-		cs[i] = engine.Candidate{ID: engine.ID(i + 1), Weight: w}
-	}
-	require.NoError(t, e.SetCandidates(0, cs))
-	return e, cs
-}
-
 // occupy leaves queries in flight on one replica, by avoiding the others.
 func occupy(t *testing.T, e *engine.Engine, cs []engine.Candidate, slot, queries int) {
 	t.Helper()
@@ -78,8 +64,8 @@ func TestLeastRequestWithEqualWeightsComparesDistinctDraws(t *testing.T) {
 		"least_request seed=3 choices=1 bias=0":             "power_of_two seed=3 choices=1",
 		"least_request seed=3 slow_start=1s aggression=0.5": "power_of_two seed=3",
 	} {
-		e, cs := weightedMachine(t, spec, 2, 2, 2, 2, 2, 2)
-		f, _ := weightedMachine(t, twin, 2, 2, 2, 2, 2, 2)
+		e, cs := fleetOf(t, spec, 2, 2, 2, 2, 2, 2)
+		f, _ := fleetOf(t, twin, 2, 2, 2, 2, 2, 2)
 		for i := range 3000 {
 			now := engine.Instant(i)
 			q := engine.Query{Now: now}
@@ -103,7 +89,7 @@ func TestLeastRequestSharesByWeightOverQueriesInFlightToTheBias(t *testing.T) {
 	weights, inFlight := []engine.Weight{1, 2, 4, 4}, []int{0, 1, 5, 0}
 	n := enginetest.Draws(0.04, 0.2)
 	for bias, text := range map[float64]string{0: "0", 0.5: "0.5", 1: "1", 2.25: "2.25"} {
-		e, cs := weightedMachine(t, "least_request seed=5 bias="+text, weights...)
+		e, cs := fleetOf(t, "least_request seed=5 bias="+text, weights...)
 		var shares, byWeight []float64
 		for i, k := range inFlight {
 			occupy(t, e, cs, i, k)
@@ -122,7 +108,7 @@ func TestLeastRequestSharesByWeightOverQueriesInFlightToTheBias(t *testing.T) {
 
 // astray is how far a run of decisions strays from the shares, at its worst.
 func astray(t *testing.T, spec string, weights ...engine.Weight) (worst float64) {
-	e, _ := weightedMachine(t, spec, weights...)
+	e, _ := fleetOf(t, spec, weights...)
 	total := 0.0
 	for _, w := range weights {
 		total += float64(w)
@@ -159,7 +145,7 @@ func TestLeastRequestRampsUpWhatJoinsOrTurnsReady(t *testing.T) {
 		"least_request seed=5 slow_start=10s bias=0 aggression=1.001": {3 * second: 0.3},
 	} {
 		for age, ramp := range at {
-			e, cs := weightedMachine(t, spec, 1, 1, 2)
+			e, cs := fleetOf(t, spec, 1, 1, 2)
 			joined := 100 * second
 			require.NoError(t, e.SetCandidates(joined, append(cs, engine.Candidate{ID: 77, Weight: 2})))
 			counts := still(t, e, joined+age, n, 4)
@@ -178,7 +164,7 @@ func TestLeastRequestRampsUpWhatJoinsOrTurnsReady(t *testing.T) {
 }
 
 func TestLeastRequestRampsEqualWeightsToo(t *testing.T) {
-	e, cs := weightedMachine(t, "least_request seed=5 slow_start=10s", 1, 1, 1)
+	e, cs := fleetOf(t, "least_request seed=5 slow_start=10s", 1, 1, 1)
 	require.NoError(t, e.SetCandidates(5*second, append(cs, engine.Candidate{ID: 77})))
 	n := enginetest.Draws(0.1, 0.1)
 	assert.NoError(t, proportional(still(t, e, 8*second, n, 4), []float64{0.8, 0.8, 0.8, 0.3}), "beside a fleet that still rises itself")
@@ -187,13 +173,13 @@ func TestLeastRequestRampsEqualWeightsToo(t *testing.T) {
 }
 
 func TestLeastRequestDoesNotRampAFleetThatStartsTogether(t *testing.T) {
-	e, _ := weightedMachine(t, "least_request seed=5 slow_start=10s", 1, 1, 8)
+	e, _ := fleetOf(t, "least_request seed=5 slow_start=10s", 1, 1, 8)
 	assert.NoError(t, proportional(still(t, e, 1, enginetest.Draws(0.1, 0.1), 3), []float64{1, 1, 8}))
 }
 
 // A retry that may go only where hardly any share is still goes there.
 func TestLeastRequestFindsTheOnlyOneLeft(t *testing.T) {
-	e, cs := weightedMachine(t, "least_request seed=5", 4_000_000_000, 1, 4_000_000_000, 2)
+	e, cs := fleetOf(t, "least_request seed=5", 4_000_000_000, 1, 4_000_000_000, 2)
 	counts := still(t, e, 0, enginetest.Draws(0.3, 0.1), 4, cs[0].ID, cs[2].ID)
 	assert.NoError(t, proportional([]int{counts[1], counts[3]}, []float64{1, 2}))
 	occupy(t, e, cs, 1, 100)
@@ -206,7 +192,7 @@ func TestLeastRequestKeepsTheLawsWithARamp(t *testing.T) {
 }
 
 func TestLeastRequestRefusesWordsThatAreNoRow(t *testing.T) {
-	e, cs := weightedMachine(t, "least_request seed=5", 1, 2, 3, 4)
+	e, cs := fleetOf(t, "least_request seed=5", 1, 2, 3, 4)
 	occupy(t, e, cs, 3, 6)
 	block, err := e.Snapshot(nil)
 	require.NoError(t, err)
@@ -226,7 +212,7 @@ func TestLeastRequestRefusesWordsThatAreNoRow(t *testing.T) {
 }
 
 func TestLeastRequestSettlesASteadyStateWithoutAllocating(t *testing.T) {
-	e, cs := weightedMachine(t, "least_request seed=5 slow_start=1s", 1, 2, 3, 4, 5, 6)
+	e, cs := fleetOf(t, "least_request seed=5 slow_start=1s", 1, 2, 3, 4, 5, 6)
 	require.NoError(t, e.SetStatus(1, cs[2].ID, engine.StatusDraining))
 	require.NoError(t, e.SetStatus(2, cs[2].ID, engine.StatusReady))
 	var d engine.Decision

@@ -23,15 +23,12 @@ type row struct {
 const up, draining, down = engine.StatusReady, engine.StatusDraining, engine.StatusUnavailable
 
 func grouped(tb testing.TB, spec string, rows ...row) (*engine.Engine, []engine.Candidate) {
-	p, err := policy.Parse(spec)
-	require.NoError(tb, err)
-	e := engine.New(p, engine.Config{})
+	tb.Helper()
 	var cs []engine.Candidate
 	for i, r := range rows {
 		cs = append(cs, engine.Candidate{ID: engine.IDOf(fmt.Sprint("replica-", i)), Weight: r.weight, Priority: r.priority, Status: r.status, Locality: engine.LocalityOf(r.zone)})
 	}
-	require.NoError(tb, e.SetCandidates(0, cs))
-	return e, cs
+	return start(tb, spec, cs), cs
 }
 
 // drawn checks the shares of a fleet's candidates by draws enough to notice one in twenty-five,

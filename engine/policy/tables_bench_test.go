@@ -5,13 +5,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/headroom-lb/headroom/engine"
-	"github.com/headroom-lb/headroom/engine/policy"
 )
 
-// weighted is the fleet of the seed library's benchmarks.
+// tabled is the fleet of the seed library's benchmarks.
 func tabled(n int) []engine.Candidate {
 	cs := make([]engine.Candidate, n)
 	for i := range cs {
@@ -25,17 +22,10 @@ var tables = []string{"ring_hash", "maglev", "maglev weighted=true"}
 
 // The cost of a decision by key alone, without the report that BenchmarkDecide adds.
 func BenchmarkKeyed(b *testing.B) {
-	keys := make([]engine.Key, 997)
-	for i := range keys {
-		keys[i] = engine.KeyOf(fmt.Sprintf("request-%05d", i))
-	}
 	for _, spec := range tables {
 		for _, n := range []int{8, 64, 512, 2048} {
 			b.Run(spec+"/"+strconv.Itoa(n), func(b *testing.B) {
-				p, err := policy.Parse(spec)
-				require.NoError(b, err)
-				e := engine.New(p, engine.Config{})
-				require.NoError(b, e.SetCandidates(0, tabled(n)))
+				e, keys := fixture(b, spec, n, false)
 				var d engine.Decision
 				q := engine.Query{}
 				k := 0
@@ -72,10 +62,7 @@ func BenchmarkChange(b *testing.B) {
 			}
 			for _, c := range changes {
 				b.Run(spec+"/"+c.name+"/"+strconv.Itoa(n), func(b *testing.B) {
-					p, err := policy.Parse(spec)
-					require.NoError(b, err)
-					e := engine.New(p, engine.Config{})
-					require.NoError(b, e.SetCandidates(0, all))
+					e := start(b, spec, all)
 					for range b.N {
 						b.StopTimer()
 						if err := c.before(e); err != nil {

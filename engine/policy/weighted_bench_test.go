@@ -5,23 +5,16 @@ import (
 	"testing"
 
 	"github.com/headroom-lb/headroom/engine"
-	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 // oneToFour is a fleet whose weights go round 1 to 4.
 func oneToFour(tb testing.TB, spec string, n int) (*engine.Engine, []engine.Candidate) {
-	p, err := policy.Parse(spec)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	e := engine.New(p, engine.Config{})
+	tb.Helper()
 	cs := make([]engine.Candidate, n)
 	for i := range cs {
 		cs[i] = engine.Candidate{ID: engine.IDOf("replica-" + strconv.Itoa(i)), Weight: engine.Weight(i%4 + 1)}
 	}
-	if err := e.SetCandidates(0, cs); err != nil {
-		tb.Fatal(err)
-	}
+	e := start(tb, spec, cs)
 	reportWeights(e, cs)
 	return e, cs
 }

@@ -17,15 +17,11 @@ import (
 // fleetOf makes candidates with these weights, named a, b, c and so on.
 func fleetOf(tb testing.TB, spec string, weights ...engine.Weight) (*engine.Engine, []engine.Candidate) {
 	tb.Helper()
-	p, err := policy.Parse(spec)
-	require.NoError(tb, err)
-	e := engine.New(p, engine.Config{})
 	cs := make([]engine.Candidate, len(weights))
 	for i, w := range weights {
 		cs[i] = engine.Candidate{ID: engine.IDOf(string(rune('a' + i))), Weight: w}
 	}
-	require.NoError(tb, e.SetCandidates(0, cs))
-	return e, cs
+	return start(tb, spec, cs), cs
 }
 
 // sharesFollow draws often enough to notice a share that is 3 % off, and checks every one.

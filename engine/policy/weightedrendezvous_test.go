@@ -13,7 +13,6 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/enginetest"
 	"github.com/headroom-lb/headroom/engine/internal/rank"
-	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 // weightedOrder is the rule in floating point. Two times of a random field are never so close
@@ -29,15 +28,17 @@ func weightedOrder(cs []engine.Candidate, key engine.Key) []engine.ID {
 }
 
 func weightedFleet(tb testing.TB, spec string, weights ...engine.Weight) *engine.Engine {
-	p, err := policy.Parse(spec)
-	require.NoError(tb, err)
-	e := engine.New(p, engine.Config{})
+	tb.Helper()
+	return start(tb, spec, numbered(weights))
+}
+
+// numbered are candidates with these weights and the IDs from 100 on.
+func numbered(weights []engine.Weight) []engine.Candidate {
 	cs := make([]engine.Candidate, len(weights))
 	for i, w := range weights {
 		cs[i] = engine.Candidate{ID: engine.ID(100 + i), Weight: w}
 	}
-	require.NoError(tb, e.SetCandidates(0, cs))
-	return e
+	return cs
 }
 
 func TestAnAgedWeightedRendezvousAgreesWithTheRuleAndWithAFreshOne(t *testing.T) {
