@@ -7,19 +7,38 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 )
 
-func (w *twin) decide(q engine.Query, d *engine.Decision) error {
+// openSlots are those that a query may go to.
+func (w *twin) openSlots(q *engine.Query) (open []int, err error) {
 	w.tick(q.Now)
-	var open []int
 	for _, slot := range w.eligible() {
 		if !slices.Contains(q.Tried, w.cs[slot].ID) || w.is("tried ignored") {
 			open = append(open, slot)
 		}
 	}
 	if len(w.cs) == 0 {
-		return engine.ErrNoCandidates
+		return nil, engine.ErrNoCandidates
 	}
 	if len(open) == 0 {
-		return engine.ErrNoneEligible
+		return nil, engine.ErrNoneEligible
+	}
+	return open, nil
+}
+
+// offered is the entries of those slots.
+func (w *twin) offered(q *engine.Query, open []int) (offered []twinEntry) {
+	for _, e := range w.pool {
+		slot, _ := w.candidate(e.id)
+		if slices.Contains(open, slot) || w.is("draining offered") && !slices.Contains(q.Tried, e.id) {
+			offered = append(offered, e)
+		}
+	}
+	return offered
+}
+
+func (w *twin) decide(q engine.Query, d *engine.Decision) error {
+	open, err := w.openSlots(&q)
+	if err != nil {
+		return err
 	}
 	w.expire()
 	if !w.is("removal after the decision") {
@@ -27,13 +46,7 @@ func (w *twin) decide(q engine.Query, d *engine.Decision) error {
 	}
 	w.count.Decisions++
 	w.probe += w.c.ProbeRate
-	var offered []twinEntry
-	for _, e := range w.pool {
-		slot, _ := w.candidate(e.id)
-		if slices.Contains(open, slot) || w.is("draining offered") && !slices.Contains(q.Tried, e.id) {
-			offered = append(offered, e)
-		}
-	}
+	offered := w.offered(&q, open)
 	*d = engine.Decision{Offered: uint32(len(offered)), Threshold: w.threshold()}
 	for _, e := range offered {
 		if w.hot(e.rif) {

@@ -25,12 +25,6 @@ func genSyncConfig(t *rapid.T) policy.PrequalSyncConfig {
 
 // syncWalk drives engine and twin through the same calls and stops at the first difference.
 func syncWalk(t *rapid.T, w *syncTwin, e engine.Machine, check bool) error {
-	differ := func(what string, got, want any) error {
-		if fmt.Sprint(got) == fmt.Sprint(want) {
-			return nil
-		}
-		return fmt.Errorf("%w: %s: engine %v, twin %v", errDiffer, what, got, want)
-	}
 	names := rapid.IntRange(0, 12).Draw(t, "fleet")
 	fleet := func(skip int) (cs []engine.Candidate) {
 		for i := range names {
@@ -106,15 +100,10 @@ func syncWalk(t *rapid.T, w *syncTwin, e engine.Machine, check bool) error {
 			return err
 		}
 		if check {
-			block, serr := e.Snapshot(nil)
-			require.NoError(t, serr)
-			require.NoError(t, e.Restore(block), "a machine restores its own block")
+			restoresItself(t, e)
 		}
 	}
-	var c engine.Counters
-	var f engine.Fit
-	require.NoError(t, e.Inspect(&c, &f))
-	return differ("counters", c, w.count)
+	return differCounters(t, e, w.count)
 }
 
 func TestPrequalSyncEqualsItsSlowTwin(t *testing.T) {
@@ -127,25 +116,12 @@ func TestPrequalSyncEqualsItsSlowTwin(t *testing.T) {
 }
 
 func TestTheSyncTwinNoticesEveryPlantedFault(t *testing.T) {
-	for _, f := range syncFaults {
-		t.Run(string(f), func(t *testing.T) {
-			t.Parallel()
-			walks := rapid.Custom(func(t *rapid.T) error {
-				c := genSyncConfig(t)
-				p, err := policy.NewPrequalSync(c)
-				require.NoError(t, err)
-				w := newSyncTwin(c)
-				w.fault = f
-				return syncWalk(t, w, engine.New(p, engine.Config{}), false)
-			})
-			for seed := range 3000 {
-				if err := walks.Example(seed); err != nil {
-					require.ErrorIs(t, err, errDiffer)
-					t.Logf("noticed in walk %d", seed)
-					return
-				}
-			}
-			t.Fatal("not noticed in 3,000 walks")
-		})
-	}
+	everyFaultIsNoticed(t, syncFaults, func(t *rapid.T, f fault) error {
+		c := genSyncConfig(t)
+		p, err := policy.NewPrequalSync(c)
+		require.NoError(t, err)
+		w := newSyncTwin(c)
+		w.fault = f
+		return syncWalk(t, w, engine.New(p, engine.Config{}), false)
+	})
 }

@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"math/big"
-	"slices"
 	"sort"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -157,18 +156,9 @@ func (w *scoreTwin) removals() {
 }
 
 func (w *scoreTwin) decide(q engine.Query, d *engine.Decision) error {
-	w.tick(q.Now)
-	var open []int
-	for _, slot := range w.eligible() {
-		if !slices.Contains(q.Tried, w.cs[slot].ID) || w.is("tried ignored") {
-			open = append(open, slot)
-		}
-	}
-	if len(w.cs) == 0 {
-		return engine.ErrNoCandidates
-	}
-	if len(open) == 0 {
-		return engine.ErrNoneEligible
+	open, err := w.openSlots(&q)
+	if err != nil {
+		return err
 	}
 	w.expire()
 	if !w.is("removal after the decision") {
@@ -176,13 +166,7 @@ func (w *scoreTwin) decide(q engine.Query, d *engine.Decision) error {
 	}
 	w.count.Decisions++
 	w.probe += w.c.ProbeRate
-	var offered []twinEntry
-	for _, e := range w.pool {
-		slot, _ := w.candidate(e.id)
-		if slices.Contains(open, slot) || w.is("draining offered") && !slices.Contains(q.Tried, e.id) {
-			offered = append(offered, e)
-		}
-	}
+	offered := w.offered(&q, open)
 	*d = engine.Decision{Offered: uint32(len(offered)), Cold: uint32(len(offered)), Threshold: engine.NoThreshold}
 	if len(offered) < w.c.MinPool {
 		d.Index = uint32(open[w.draw(len(open))])
