@@ -43,6 +43,13 @@ func TestSpecsPrintCanonically(t *testing.T) {
 		"prequal mode=sync probes=5":                                   "prequal seed=0 mode=sync probes=5",
 		"prequal mode=sync probes=5 wait=2 window_age=100ms":           "prequal seed=0 mode=sync probes=5 wait=2 window_age=100ms",
 		"prequal mode=sync quantile=0 window=1 aversion=off":           "prequal seed=0 mode=sync quantile=0 window=1 aversion=off",
+		"weighted_random":                                              "weighted_random seed=0",
+		"smooth_weighted_round_robin start=random seed=5":              "smooth_weighted_round_robin seed=5",
+		"smooth_weighted_round_robin start=zero":                       "smooth_weighted_round_robin seed=0 start=zero",
+		"weighted_round_robin weight_update_period=1s":                 "weighted_round_robin seed=0",
+		"weighted_round_robin weight_expiration_period=3m":             "weighted_round_robin seed=0",
+		"weighted_round_robin blackout_period=0":                       "weighted_round_robin seed=0 blackout_period=0",
+		"weighted_round_robin error_utilization_penalty=2.5 seed=2":    "weighted_round_robin seed=2 error_utilization_penalty=2.5",
 		"\tprequal\n seed=18446744073709551615 ":                       "prequal seed=18446744073709551615",
 	} {
 		p, err := policy.Parse(spec)
@@ -74,6 +81,12 @@ func TestSpecErrorsNamePolicyKeyValueAndRange(t *testing.T) {
 		"linear lambda=1.1":                   "linear: lambda=1.1: want 0 to 1",
 		"linear alpha=61m":                    "linear: alpha=61m: want 0 to 60m",
 		"linear quantile=1":                   "linear: quantile: no such setting; want one of seed, lambda, alpha, pool, max_age, probe_rate, remove_rate, delta, min_pool, idle, reuse, fit, aversion, fallback",
+		"weighted_random weight=3":            "weighted_random: weight: no such setting; want one of seed",
+		"smooth_weighted_round_robin start=1": "smooth_weighted_round_robin: start=1: want one of random, zero",
+		"weighted_round_robin weight_update_period=99ms":      "weighted_round_robin: weight_update_period=99ms: want 100ms to 60m",
+		"weighted_round_robin weight_expiration_period=0":     "weighted_round_robin: weight_expiration_period=0: want 1us to 60m",
+		"weighted_round_robin blackout_period=61m":            "weighted_round_robin: blackout_period=61m: want 0 to 60m",
+		"weighted_round_robin error_utilization_penalty=1001": "weighted_round_robin: error_utilization_penalty=1001: want 0 to 1000",
 		"c3 clients=0":                        "c3: clients=0: want 1 to 1000000",
 		"c3 alpha=0.001":                      "c3: alpha=0.001: want 0.01 to 1",
 		"c3 pool=65":                          "c3: pool=65: want 1 to 64",
@@ -153,5 +166,7 @@ func TestEveryPolicyHasItsFile(t *testing.T) {
 
 func TestConfigErrorsUnwrap(t *testing.T) {
 	_, err := policy.Parse("nothing")
+	assert.True(t, errors.Is(err, engine.ErrConfig))
+	_, err = policy.NewSmoothWeightedRoundRobin(1, "") // what Parse never hands over
 	assert.True(t, errors.Is(err, engine.ErrConfig))
 }

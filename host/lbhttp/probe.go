@@ -35,7 +35,7 @@ func ProbeURL(client *http.Client, path string) host.ProbeFunc {
 			return engine.Reading{}, err
 		}
 		req := (&http.Request{Method: http.MethodGet, URL: &target, Header: http.Header{}}).WithContext(ctx)
-		if hint := host.Hint(ctx); hint != "" && replica.ValidHint(hint) {
+		if hint := host.Hint(ctx); replica.ValidHint(hint) {
 			req.Header[replica.HeaderHint] = []string{hint}
 		}
 		resp, err := client.Do(req)

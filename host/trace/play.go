@@ -105,13 +105,7 @@ func (p *Player) Play(o *Op) (*Result, error) {
 			return nil, fail(fmt.Errorf("%w: %q", err, o.Endpoint))
 		}
 	case OpReading:
-		rd := engine.Reading{RIF: *o.RIF, Latency: engine.UnknownLatency, Asked: at}
-		if o.LatencyNS != nil {
-			rd.Latency = engine.Duration(*o.LatencyNS)
-		}
-		if o.Asked != nil {
-			rd.Asked = engine.Instant(*o.Asked)
-		}
+		rd := reading(*o.RIF, o.LatencyNS, o.Asked, at)
 		// A reading of a replica that has left is ordinary: it was on its way.
 		if _, err := p.m.Record(at, engine.IDOf(o.Endpoint), rd); err != nil && !errors.Is(err, engine.ErrUnknownID) {
 			return nil, fail(err)
@@ -177,6 +171,18 @@ func (p *Player) endpoints(at engine.Instant, eps []Endpoint) error {
 	return p.m.SetCandidates(at, cs)
 }
 
+// reading is what a line says of a replica, with what it leaves out.
+func reading(rif uint32, latencyNS, asked *int64, at engine.Instant) engine.Reading {
+	rd := engine.Reading{RIF: rif, Latency: engine.UnknownLatency, Asked: at}
+	if latencyNS != nil {
+		rd.Latency = engine.Duration(*latencyNS)
+	}
+	if asked != nil {
+		rd.Asked = engine.Instant(*asked)
+	}
+	return rd
+}
+
 // Query is the query of a decide line.
 func (o *Op) Query() engine.Query {
 	q := engine.Query{Now: engine.Instant(*o.At)}
@@ -187,13 +193,7 @@ func (o *Op) Query() engine.Query {
 		q.Tried = append(q.Tried, engine.IDOf(name))
 	}
 	for _, a := range o.Answers {
-		rd := engine.Reading{RIF: a.RIF, Latency: engine.UnknownLatency, Asked: q.Now}
-		if a.LatencyNS != nil {
-			rd.Latency = engine.Duration(*a.LatencyNS)
-		}
-		if a.Asked != nil {
-			rd.Asked = engine.Instant(*a.Asked)
-		}
+		rd := reading(a.RIF, a.LatencyNS, a.Asked, q.Now)
 		q.Answers = append(q.Answers, engine.Answer{ID: engine.IDOf(a.Endpoint), Reading: rd})
 	}
 	return q
