@@ -37,8 +37,8 @@ type smallEntry struct {
 	tie uint64
 }
 
-// smallBest is the rule in the design's words: the slot that decides among some slots.
-func smallBest(of []smallEntry, among []int, t uint32, fault string) int {
+// smallOrder is the rule in the design's words, weighed over some slots: a total order.
+func smallOrder(of []smallEntry, among []int, t uint32, fault string) func(i, j int) int {
 	lat := smallLatencies(of, among, fault)
 	hot := func(i int) int {
 		if t != engine.NoThreshold && (of[i].rif > t || fault == "hot at the threshold" && of[i].rif == t) {
@@ -46,7 +46,7 @@ func smallBest(of []smallEntry, among []int, t uint32, fault string) int {
 		}
 		return 0
 	}
-	return smallFirst(among, func(i, j int) int {
+	return func(i, j int) int {
 		switch {
 		case hot(i) != hot(j):
 			return cmp.Compare(hot(i), hot(j))
@@ -62,39 +62,26 @@ func smallBest(of []smallEntry, among []int, t uint32, fault string) int {
 			return cmp.Compare(of[i].at, of[j].at)
 		}
 		return cmp.Compare(of[i].tie, of[j].tie)
-	})
+	}
 }
 
-// smallWorst is who is removed: it loses to every other, weighed over the whole pool.
+// smallBest is the slot that decides among some slots.
+func smallBest(of []smallEntry, among []int, t uint32, fault string) int {
+	return smallFirst(among, smallOrder(of, among, t, fault))
+}
+
+// smallWorst is who is removed: every other precedes it.
 func smallWorst(of []smallEntry, among []int, t uint32, fault string) int {
-	left := append([]int(nil), among...)
 	if fault == "removes the oldest" {
-		return smallFirst(left, func(i, j int) int { return cmp.Compare(of[i].at, of[j].at) })
+		return smallFirst(among, func(i, j int) int { return cmp.Compare(of[i].at, of[j].at) })
 	}
-	for len(left) > 1 {
-		i := smallBestWith(of, left, smallLatencies(of, among, fault), t, fault)
-		for k := range left {
-			if left[k] == i {
-				left = append(left[:k], left[k+1:]...)
-				break
-			}
-		}
-	}
-	return left[0]
-}
-
-// smallBestWith is smallBest with the latencies as ranked over more than those among.
-func smallBestWith(of []smallEntry, among []int, lat []engine.Duration, t uint32, fault string) int {
-	known := append([]smallEntry(nil), of...)
-	for i := range known {
-		known[i].lat = lat[i]
-	}
-	return smallBest(known, among, t, fault)
+	order := smallOrder(of, among, t, fault)
+	return smallFirst(among, func(i, j int) int { return order(j, i) })
 }
 
 // smallLatencies are as ranked: unknown is the lower median of the known ones.
-func smallLatencies(of []smallEntry, among []int, fault string) []engine.Duration {
-	var known []engine.Duration
+func smallLatencies(of []smallEntry, among []int, fault string) (out [4]engine.Duration) {
+	known := make([]engine.Duration, 0, len(out))
 	for _, i := range among {
 		if of[i].lat != engine.UnknownLatency {
 			known = append(known, of[i].lat)
@@ -115,7 +102,6 @@ func smallLatencies(of []smallEntry, among []int, fault string) []engine.Duratio
 	if fault == "unknown is fastest" {
 		median = engine.UnknownLatency
 	}
-	out := make([]engine.Duration, len(of))
 	for i := range of {
 		if out[i] = of[i].lat; out[i] == engine.UnknownLatency {
 			out[i] = median
@@ -155,6 +141,8 @@ func smallScopes(t *testing.T, n int, fault string) (tried int, found error) {
 			p.pool.Record(of[i].at, &probe.Incoming{Slot: uint32(i), Uses: 2, RIF: of[i].rif, Latency: of[i].lat, Asked: of[i].at})
 		}
 	}
+	var entries []engine.Entry
+	var want []int
 	vectors := 1
 	for range n {
 		vectors *= 20
@@ -186,19 +174,14 @@ func smallScopes(t *testing.T, n int, fault string) (tried int, found error) {
 				}
 				build(threshold)
 				p.pool.RemoveWorst()
-				stays := make([]int, 0, n)
-				for _, entry := range p.pool.Entries(10, engine.Second, nil) {
-					stays = append(stays, int(entry.ID))
+				entries = p.pool.Entries(10, engine.Second, entries[:0])
+				if len(entries) != n-1 || slices.ContainsFunc(entries, func(e engine.Entry) bool { return int(e.ID) == leaves }) {
+					return tried, wrong("removes somebody else", uint32(len(entries)), leaves)
 				}
-				var want []int
-				for i := range of {
+				want = want[:0]
+				for _, i := range all {
 					if i != leaves {
 						want = append(want, i)
-					}
-				}
-				for _, i := range want {
-					if len(stays) != len(want) || !slices.Contains(stays, i) {
-						return tried, wrong("removes somebody else", uint32(i), leaves)
 					}
 				}
 				if known && n > 1 {
