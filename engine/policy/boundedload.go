@@ -6,14 +6,14 @@ import (
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/internal/rank"
+	"github.com/headroom-lb/headroom/engine/probe"
 )
 
 // The factor of [BoundedLoad], in parts per 10,000.
 const (
-	wholeLoadFactor   = 10000
-	defaultLoadFactor = 15000
-	maxLoadFactor     = 100 * wholeLoadFactor
-	maxBoundedWeight  = (1<<64 - 1) / wholeLoadFactor
+	defaultLoadFactor = probe.Unit * 3 / 2
+	maxLoadFactor     = 100 * probe.Unit
+	maxBoundedWeight  = (1<<64 - 1) / probe.Unit
 )
 
 // BoundedLoad is consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam 2018)
@@ -46,7 +46,7 @@ type measure struct {
 // [engine.ConfigError]. The seed is as that of [NewRendezvous].
 func NewBoundedLoad(seed, factor uint64) (*BoundedLoad, error) {
 	v := bounds{policy: "bounded_load"}
-	v.parts("factor", factor, wholeLoadFactor, maxLoadFactor)
+	v.parts("factor", factor, probe.Unit, maxLoadFactor)
 	if err := v.err(); err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (p *BoundedLoad) arrive(i int, score uint64, m *measure, o *podium) (bar ui
 // hasRoom compares without dividing: load < ceil(x) is load < x for a whole load. Nothing
 // overflows: a load has 32 bits, a weight 32, the factor 20, their sums less than 64.
 func (p *BoundedLoad) hasRoom(slot uint32, m *measure) bool {
-	loadHigh, loadLow := bits.Mul64(uint64(p.Set.InFlight(slot)), wholeLoadFactor*m.weights)
+	loadHigh, loadLow := bits.Mul64(uint64(p.Set.InFlight(slot)), probe.Unit*m.weights)
 	capHigh, capLow := bits.Mul64(m.inFlight+1, p.factor*uint64(p.Set.Weight(slot)))
 	return loadHigh < capHigh || loadHigh == capHigh && loadLow < capLow
 }
@@ -196,7 +196,7 @@ func (p *BoundedLoad) hasRoom(slot uint32, m *measure) bool {
 // capacity is how many queries a candidate may have in flight.
 func (p *BoundedLoad) capacity(slot uint32, m *measure) uint64 {
 	high, low := bits.Mul64(m.inFlight+1, p.factor*uint64(p.Set.Weight(slot)))
-	whole, rest := bits.Div64(high, low, wholeLoadFactor*m.weights)
+	whole, rest := bits.Div64(high, low, probe.Unit*m.weights)
 	if rest > 0 {
 		whole++
 	}

@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/headroom-lb/headroom/engine"
+import (
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/probe"
+)
 
 // Explain shows the pool in the order of scores, as the decision finds it.
 func (p *C3) Explain(now engine.Instant, _ engine.Key, x *engine.Explanation) {
@@ -27,7 +30,7 @@ func (p *C3) Explain(now engine.Instant, _ engine.Key, x *engine.Explanation) {
 	slot, _ := p.set.Slot(offers[0].ID)
 	w := p.set.Words(slot)
 	x.Because = "has the least score of the " + itoa(len(offers)) + " entries on offer: " + itoa(int(p.set.InFlight(slot))) +
-		" in flight here, times " + itoa(int(p.clients)) + ", and RIF " + decimal((w[c3RIF]-1)*10000>>c3Parts/100*100) +
+		" in flight here, times " + itoa(int(p.clients)) + ", and RIF " + decimal((w[c3RIF]-1)*probe.Unit>>c3Parts/100*100) +
 		" on average; reports " + c3Time(w[c3Reported]) + ", answers this client in " + c3Time(w[c3Seen])
 }
 

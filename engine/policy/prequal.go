@@ -28,7 +28,7 @@ type Prequal struct {
 
 // NewPrequal makes the policy, or says which setting is wrong.
 func NewPrequal(c PrequalConfig) (*Prequal, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	p := &Prequal{spec: c.spec(), life: min(c.MaxAge, c.WindowAge)}

@@ -19,8 +19,8 @@ func DefaultPrequal(seed uint64) PrequalConfig {
 	return PrequalConfig{PoolConfig: DefaultPool(seed), Quantile: 8400, Window: 128, WindowAge: engine.Second}
 }
 
-// Validate checks everything that does not need the fleet's size.
-func (c *PrequalConfig) Validate() error {
+// validate checks everything that does not need the fleet's size.
+func (c *PrequalConfig) validate() error {
 	v := bounds{policy: "prequal"}
 	c.checkSize(&v)
 	v.parts("quantile", c.Quantile, 0, probe.Unit)

@@ -58,8 +58,8 @@ func DefaultPrequalSync(seed uint64) PrequalSyncConfig {
 	}
 }
 
-// Validate says which setting is out of range.
-func (c *PrequalSyncConfig) Validate() error {
+// validate says which setting is out of range.
+func (c *PrequalSyncConfig) validate() error {
 	v := bounds{policy: "prequal"}
 	v.whole("probes", c.Probes, 2, engine.MaxAnswers)
 	v.whole("wait", c.Wait, 1, c.Probes)
@@ -123,7 +123,7 @@ func (c *PrequalSyncConfig) spec() string {
 
 // NewPrequalSync makes the policy, or says which setting is wrong.
 func NewPrequalSync(c PrequalSyncConfig) (*PrequalSync, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	p := &PrequalSync{c: c, spec: c.spec()}

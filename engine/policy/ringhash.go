@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/probe"
 )
 
 // Bounds of [RingHash].
@@ -140,7 +141,7 @@ func (p *RingHash) Explain(_ engine.Instant, key engine.Key, x *engine.Explanati
 		}
 	}
 	if n > 0 && len(r.owners) > 1 {
-		x.Notes = append(x.Notes, "owns "+decimal(arc*10000>>(64-ringSlotBits))+" of the ring; "+decimal(p.fair(slot))+" by weight")
+		x.Notes = append(x.Notes, "owns "+decimal(arc*probe.Unit>>(64-ringSlotBits))+" of the ring; "+decimal(p.fair(slot))+" by weight")
 	}
 }
 
@@ -151,5 +152,5 @@ func ringArc(from, to uint64) uint64 {
 
 // fair is a candidate's part of the eligible weight, in parts per 10,000.
 func (p *RingHash) fair(slot uint32) uint64 {
-	return uint64(p.Set.Weight(slot)) * uint64(p.scale) * 10000 / uint64(p.ring.len())
+	return uint64(p.Set.Weight(slot)) * uint64(p.scale) * probe.Unit / uint64(p.ring.len())
 }

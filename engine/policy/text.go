@@ -117,12 +117,12 @@ func parseDecimal(s string, places int) (n uint64, ok bool) {
 
 // decimal prints parts per 10,000.
 func decimal(parts uint64) string {
-	s := utoa(parts / 10000)
-	rest := parts % 10000
+	s := utoa(parts / probe.Unit)
+	rest := parts % probe.Unit
 	if rest == 0 {
 		return s
 	}
-	tail := utoa(10000 + rest)[1:]
+	tail := utoa(probe.Unit + rest)[1:]
 	for tail[len(tail)-1] == '0' {
 		tail = tail[:len(tail)-1]
 	}

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/probe"
 )
 
 // WeightedRoundRobinConfig is everything that can be set of [WeightedRoundRobin]. Start from
@@ -18,7 +19,7 @@ type WeightedRoundRobinConfig struct {
 
 // DefaultWeightedRoundRobin is gRPC's setting.
 func DefaultWeightedRoundRobin(seed uint64) WeightedRoundRobinConfig {
-	return WeightedRoundRobinConfig{Seed: seed, Blackout: 10 * engine.Second, Expiration: 180 * engine.Second, Update: engine.Second, ErrorPenalty: 10000}
+	return WeightedRoundRobinConfig{Seed: seed, Blackout: 10 * engine.Second, Expiration: 180 * engine.Second, Update: engine.Second, ErrorPenalty: probe.Unit}
 }
 
 func (c *WeightedRoundRobinConfig) validate() error {
@@ -26,7 +27,7 @@ func (c *WeightedRoundRobinConfig) validate() error {
 	v.span("blackout_period", c.Blackout, 0, mostAge)
 	v.span("weight_expiration_period", c.Expiration, leastAge, mostAge)
 	v.span("weight_update_period", c.Update, engine.Second/10, mostAge)
-	v.parts("error_utilization_penalty", c.ErrorPenalty, 0, 1000*10000)
+	v.parts("error_utilization_penalty", c.ErrorPenalty, 0, 1000*probe.Unit)
 	return v.err()
 }
 
@@ -304,7 +305,7 @@ func (p *WeightedRoundRobin) Explain(now engine.Instant, _ engine.Key, x *engine
 		}
 		if s.IsOpen(slot) {
 			x.Weigh(s, slot, (visits(w[reportedTurn])-1)*uint64(s.Open())+uint64(len(x.Weighed)))
-			x.Weighed[len(x.Weighed)-1].Weight = max(1, uint32(w[reportedTurn]>>inForceShift*10000/wholeTurn))
+			x.Weighed[len(x.Weighed)-1].Weight = max(1, uint32(w[reportedTurn]>>inForceShift*probe.Unit/wholeTurn))
 		}
 	}
 	if known < 2 {
