@@ -116,7 +116,7 @@ func TestMalformedTracesSayWhere(t *testing.T) {
 		`{"op":"decide","at":1}`:                                                     `f:1: the first line must be {"op":"spec","spec":"..."}`,
 		spec + spec:                                                                  "f:2: a second spec line",
 		spec + "\n{":                                                                 "f:3: not a trace line: unexpected EOF",
-		spec + `{"op":"decide","at":"one"}`:                                          "f:2: not a trace line: json: cannot unmarshal string into Go struct field Op.at of type int64",
+		spec + `{"op":"decide","at":"one"}`:                                          "f:2: not a trace line: \"at\" is string, want a whole number",
 		spec + `{"op":"decide","when":1}`:                                            `f:2: not a trace line: json: unknown field "when"`,
 		spec + `{"op":"decide"}`:                                                     `f:2: "decide" without at`,
 		spec + `{"op":"jump","at":1}`:                                                `f:2: no op "jump"; want spec, endpoints, status, reading, load, forget, decide, done or probes`,
