@@ -226,7 +226,11 @@ func (p *LeastRequest) Observe(_ engine.Instant, slot uint32, _ engine.Report) {
 func (p *LeastRequest) Valid() bool {
 	for slot := range uint32(p.Set.Len()) {
 		w := p.Set.Words(slot)
-		if engine.Instant(w[readyWord]) > p.Set.Last() || !p.Set.IsEligible(slot) && w[levelWord]|w[readyWord] != 0 {
+		if p.Set.IsEligible(slot) {
+			if engine.Instant(w[readyWord]) > p.Set.Last() {
+				return false
+			}
+		} else if w[levelWord]|w[readyWord] != 0 { // no instant: zero may lie ahead of a clock
 			return false
 		}
 	}

@@ -72,3 +72,20 @@ func FuzzRestore(f *testing.F) {
 		}
 	})
 }
+
+// Zero is an instant like any other: what a machine holds of a replica that is not eligible must
+// not read as dated after a clock that is still below it.
+func TestAMachineOnANegativeClockTakesItsOwnSnapshot(t *testing.T) {
+	cs := []engine.Candidate{{ID: 1}, {ID: 2, Weight: 3}, {ID: 3, Status: engine.StatusDraining}}
+	for _, name := range policy.Names() {
+		p, err := policy.Parse(name)
+		require.NoError(t, err)
+		e := engine.New(p, engine.Config{})
+		require.NoError(t, e.SetCandidates(-5e9, cs))
+		var d engine.Decision
+		require.NoError(t, e.Decide(&engine.Query{Now: -4e9}, &d))
+		block, err := e.Snapshot(nil)
+		require.NoError(t, err)
+		assert.NoError(t, e.Restore(block), name)
+	}
+}
