@@ -222,8 +222,8 @@ func (p *YARPPowerOfTwo) rotate(now engine.Instant, had int, dst []engine.ID) []
 		if i == len(p.turns) {
 			i, origin = 0, origin+poll
 		}
-		at := origin + p.turns[i].at
-		if engine.Instant(at) > now {
+		at := origin + p.turns[i].at // it may lie beyond the last instant, and wraps: only spans compare
+		if at-p.h[yUntil] > uint64(now)-p.h[yUntil] {
 			break
 		}
 		if slot := p.turns[i].slot; p.Set.IsEligible(slot) && !slices.Contains(dst[had:], p.turns[i].id) {

@@ -332,3 +332,26 @@ func TestYARPRefusesWordsThatAreNoReport(t *testing.T) {
 		assert.ErrorIs(t, e.Restore(bad), engine.ErrBlock, name)
 	}
 }
+
+// Turns beyond the last instant there is are never reached; they must not wrap into the past.
+func TestYARPPollsUpToTheLastInstant(t *testing.T) {
+	const end = engine.Instant(1<<63 - 1)
+	e, cs := machine(t, "yarp_power_of_two seed=4 poll=1s", 40)
+	named := map[engine.ID]int{}
+	for now := end - 500*engine.Instant(engine.Millisecond); ; now += engine.Instant(engine.Millisecond) {
+		due, err := e.Probes(now, nil)
+		require.NoError(t, err)
+		for _, id := range due {
+			named[id]++
+		}
+		block, err := e.Snapshot(nil)
+		require.NoError(t, err)
+		require.NoError(t, e.Restore(block), "%d before the end", end-now)
+		if now > end-engine.Instant(engine.Millisecond) {
+			break
+		}
+	}
+	for _, c := range cs {
+		assert.Contains(t, []int{1, 2}, named[c.ID], "at once, and once if its turn comes within half an interval")
+	}
+}
