@@ -131,7 +131,7 @@ func (s *Set) LeastInFlight(from, to int) (at int, load uint32) {
 	return from + int(least&(1<<atBits-1)), uint32(least >> atBits)
 }
 
-const atBits = 17 // a position among MaxCandidates
+const atBits = 31 // a position, below a load: Config may allow more than MaxCandidates
 
 // EligibleSlots returns the eligible slots in ascending order. Read only.
 func (s *Set) EligibleSlots() []uint32 { return s.eligible }

@@ -66,7 +66,7 @@ func (c *cursor) moved(remap []int32) {
 }
 
 func (c *cursor) valid() bool {
-	return c.w[cursorAt] <= engine.MaxCandidates && c.w[cursorStarted] <= 1
+	return c.w[cursorAt] < 1<<32 && c.w[cursorStarted] <= 1
 }
 
 // open is the position of the first open candidate at or after one, going round; there is one.

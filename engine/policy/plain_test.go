@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 // shares counts decisions by candidate.
@@ -129,4 +130,29 @@ func TestRoundRobinSkipsNobodyWhenTheLastOneLeaves(t *testing.T) {
 	require.NoError(t, e.SetCandidates(0, append(append([]engine.Candidate{}, cs[0]), cs[2:]...)))
 	require.NoError(t, e.Decide(&engine.Query{}, &d))
 	assert.Equal(t, cs[2].ID, d.ID)
+}
+
+// Config may allow more candidates than MaxCandidates; positions beyond it are weighed as well.
+func TestLeastLoadedFindsTheIdleOneOfAVeryLargeFleet(t *testing.T) {
+	const n, idle = 1<<17 + 5, 1<<17 + 2
+	e := engine.New(policy.NewLeastLoaded(1), engine.Config{MaxCandidates: n})
+	cs := make([]engine.Candidate, n)
+	for i := range cs {
+		cs[i].ID = engine.ID(i)
+	}
+	require.NoError(t, e.SetCandidates(1, cs))
+	block := e.Block()
+	loads, turn := block[len(block)-n:], block[:len(block)-n]
+	turn[len(turn)-1], turn[len(turn)-2] = 1, 0 // started, at the first
+	for i := range loads {
+		if i != idle {
+			loads[i] = 1
+		}
+	}
+	var d engine.Decision
+	require.NoError(t, e.Decide(&engine.Query{Now: 1}, &d))
+	assert.Equal(t, uint32(idle), d.Index)
+	snapshot, err := e.Snapshot(nil)
+	require.NoError(t, err)
+	assert.NoError(t, e.Restore(snapshot), "a turn far out")
 }
