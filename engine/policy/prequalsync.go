@@ -176,6 +176,9 @@ func (p *PrequalSync) Decide(now engine.Instant, _ engine.Key) error {
 	if d.Latency == engine.UnknownLatency {
 		d.Latency = o.Median
 	}
+	if d.Age < 0 { // asked longer ago than a span can say
+		d.Age = 1<<63 - 1
+	}
 	p.ballot.Clear()
 	return nil
 }

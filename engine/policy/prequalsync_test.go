@@ -303,3 +303,13 @@ func BenchmarkDecideSync(b *testing.B) {
 		})
 	}
 }
+
+// A stranger may date its question before everything; the age is then the longest there is.
+func TestAnAnswerAskedAnAgeAgoHasAnAge(t *testing.T) {
+	e, cs := machine(t, "prequal seed=1 mode=sync", 2)
+	var d engine.Decision
+	require.NoError(t, e.Decide(&engine.Query{Now: 1 << 62, Answers: []engine.Answer{
+		{ID: cs[0].ID, Reading: engine.Reading{RIF: 1, Latency: 5, Asked: -1 << 63}},
+	}}, &d))
+	assert.Equal(t, engine.Duration(1<<63-1), d.Age)
+}
