@@ -225,3 +225,22 @@ func TestLeastRequestSettlesASteadyStateWithoutAllocating(t *testing.T) {
 		}
 	}))
 }
+
+// With unequal weights one replica is drawn and none is compared: nobody lost to a busier one.
+func TestLeastRequestExplainsADrawAsADraw(t *testing.T) {
+	e, cs := weightedMachine(t, "least_request seed=3", 1, 9, 9)
+	occupy(t, e, cs, 1, 3)
+	for range 50 {
+		x := e.Explain(&engine.Query{Now: 9e9})
+		require.NoError(t, x.Err)
+		assert.Empty(t, x.Unit)
+		for _, w := range x.Weighed {
+			assert.NotEqual(t, engine.VerdictLost, w.Verdict, "%+v", w)
+			assert.False(t, w.Compared)
+		}
+		assert.Contains(t, x.Because, "in flight")
+		var d engine.Decision
+		require.NoError(t, e.Decide(&engine.Query{Now: 9e9}, &d))
+		assert.Equal(t, d, x.Decision)
+	}
+}

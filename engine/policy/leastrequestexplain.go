@@ -2,18 +2,17 @@ package policy
 
 import "github.com/headroom-lb/headroom/engine"
 
-// Explain shows the drawn ones while weights are equal, or every open candidate with its share.
+// Explain shows the drawn ones while weights are equal, or the share of the one that was drawn or
+// has its turn: then nothing is compared, and the others did not lose.
 func (p *LeastRequest) Explain(now engine.Instant, key engine.Key, x *engine.Explanation) {
 	if !p.weighted && now >= p.rampUntil {
 		p.even.Explain(now, key, x)
 		return
 	}
 	s := p.Set
-	x.Unit = unitInFlight
 	total, chosen := uint64(0), p.choose(now)
 	for _, slot := range s.EligibleSlots() {
 		if s.IsOpen(slot) {
-			x.Weigh(s, slot, uint64(s.InFlight(slot)))
 			total += p.share(now, slot)
 		}
 	}
@@ -23,10 +22,9 @@ func (p *LeastRequest) Explain(now engine.Instant, key engine.Key, x *engine.Exp
 	}
 	x.Because = how + " with a share of " + percent(p.share(now, chosen), total) + " (weight " + itoa(int(s.Weight(chosen))) +
 		", " + itoa(int(s.InFlight(chosen))) + " in flight)"
-	for i := range x.Weighed {
-		w := &x.Weighed[i]
-		if ramp := p.ramp(now, p.since(w.Slot)); now < p.rampUntil && ramp < p.ramp(now, p.first) {
-			x.Notes = append(x.Notes, "position "+itoa(int(w.Slot))+" is ramped up: its share counts "+percent(ramp, p.ramp(now, p.first)))
+	for _, slot := range s.EligibleSlots() {
+		if ramp := p.ramp(now, p.since(slot)); s.IsOpen(slot) && now < p.rampUntil && ramp < p.ramp(now, p.first) {
+			x.Notes = append(x.Notes, "position "+itoa(int(slot))+" is ramped up: its share counts "+percent(ramp, p.ramp(now, p.first)))
 		}
 	}
 }
