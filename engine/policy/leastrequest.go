@@ -43,7 +43,7 @@ type LeastRequest struct {
 const (
 	powersKept = 1024
 	readyWord  = 1  // of a slot's words: since when it has been ready
-	drawsUpTo  = 64 // attempts before a scan settles a draw
+	drawsUpTo  = 64 // attempts before a scan settles a draw without a ramp
 	golden64   = 0x9e3779b97f4a7c15
 )
 
@@ -138,13 +138,22 @@ func (p *LeastRequest) choose(now engine.Instant) uint32 {
 	if !p.weighted && now >= p.rampUntil {
 		return p.even.draw(nil)
 	}
-	for range drawsUpTo {
+	for range p.attempts(now) {
 		slot, stands := p.row.at(p.ticket())
 		if stands && (now >= p.rampUntil || p.rampUp(now, slot)) && p.Set.IsOpen(slot) {
 			return slot
 		}
 	}
 	return p.scan(now)
+}
+
+// attempts bounds the draws. A ramp lets as few as min_weight_percent of them pass, so that there
+// are more, up to what a scan would cost.
+func (p *LeastRequest) attempts(now engine.Instant) int {
+	if now >= p.rampUntil {
+		return drawsUpTo
+	}
+	return max(drawsUpTo, min(drawsUpTo*100/int(p.c.MinWeightPercent), p.Set.Eligible()))
 }
 
 // rampUp lets a replica have as much of its share as it is due at its age.
