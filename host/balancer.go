@@ -101,9 +101,11 @@ func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (
 	return b, nil
 }
 
+// told does not wait for the handler: a shard's lock may be held, and the handler may ask the
+// balancer something.
 func (b *Balancer) told(err error) {
 	if b.opts.trap != nil {
-		b.opts.trap(err)
+		go b.opts.trap(err)
 	}
 }
 
@@ -234,6 +236,9 @@ func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 		s.query.Tried = append(s.query.Tried, engine.IDOf(name))
 	}
 	if s.machine == nil {
+		if s.gone { // the query was under way when the balancer closed
+			return nil, ErrClosed
+		}
 		return s.withoutGuest(ErrTrap)
 	}
 	if err := s.machine.Decide(&s.query, &s.decision); err != nil {

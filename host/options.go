@@ -26,7 +26,7 @@ func WithSeed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 // WithFailClosed refuses a query whose guest trapped instead of deciding it uniformly.
 func WithFailClosed() Option { return func(o *options) { o.closed = true } }
 
-// WithTrapHandler is told of every failure of a guest, from the goroutine that met it.
+// WithTrapHandler is told of every failure of a guest, on a goroutine of its own.
 func WithTrapHandler(f func(error)) Option { return func(o *options) { o.trap = f } }
 
 // DefaultProbeWait is how long a query waits for the answers to its own probes (paper, section 4).

@@ -1,0 +1,81 @@
+package host
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
+)
+
+// trapping is a machine that fails when told to.
+type trapping struct {
+	engine.Machine
+	fail *bool
+}
+
+func (m trapping) Decide(q *engine.Query, d *engine.Decision) error {
+	if *m.fail {
+		*m.fail = false
+		return ErrTrap
+	}
+	return m.Machine.Decide(q, d)
+}
+
+func trappingBalancer(t *testing.T, spec string, fail *bool, opts ...Option) *Balancer {
+	b, err := newBalancer(context.Background(), func(_ context.Context, salt uint64) (engine.Machine, string, error) {
+		p, err := policy.Parse(spec)
+		require.NoError(t, err)
+		return trapping{engine.New(p, engine.Config{Salt: salt}), fail}, p.Spec(), nil
+	}, spec, opts)
+	require.NoError(t, err)
+	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}, {Name: "b"}}))
+	return b
+}
+
+func TestATrapHandlerMayAskTheBalancer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		var b *Balancer
+		told := make(chan uint64, 1)
+		b = trappingBalancer(t, "random seed=1", &fail, WithTrapHandler(func(error) { told <- b.Stats().Traps }))
+		fail = true
+		p, err := b.Decide(context.Background(), Query{})
+		require.NoError(t, err)
+		assert.Equal(t, engine.CauseTrap, p.Decision.Cause)
+		assert.Equal(t, uint64(1), <-told)
+		p.Done(engine.OutcomeSuccess)
+		assert.NoError(t, b.Close(context.Background()))
+	})
+}
+
+func TestAQueryThatIsAskingWhenTheBalancerClosesIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		b := trappingBalancer(t, "prequal seed=1 mode=sync", &fail, WithProbeWait(time.Second))
+		ctx, stop := context.WithCancel(context.Background())
+		silent := &Prober{Probe: func(ctx context.Context, _ Endpoint) (engine.Reading, error) {
+			<-ctx.Done()
+			return engine.Reading{}, ctx.Err()
+		}}
+		go func() { _ = silent.Run(ctx, b) }()
+		synctest.Wait()
+		refused := make(chan error, 1)
+		go func() {
+			_, err := b.Decide(context.Background(), Query{})
+			refused <- err
+		}()
+		synctest.Wait()
+		short, done := context.WithTimeout(context.Background(), time.Millisecond)
+		defer done()
+		assert.ErrorIs(t, b.Close(short), context.DeadlineExceeded)
+		assert.ErrorIs(t, <-refused, ErrClosed)
+		stop()
+		synctest.Wait()
+	})
+}
