@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
@@ -199,16 +200,25 @@ func (t *Transport) settle(a *attempt) (*http.Response, error) {
 	return resp, nil
 }
 
-// discard drops an answer that is retried, keeping its connection if it is short.
+// discard drops an answer that is retried, keeping its connection if it is short and there soon.
+// The retry does not wait for it.
 func discard(resp *http.Response) {
 	if resp == nil || resp.Body == nil {
 		return
 	}
-	if resp.ContentLength > 0 && resp.ContentLength <= maxAnswer {
-		_, _ = io.Copy(io.Discard, resp.Body)
+	if resp.ContentLength <= 0 || resp.ContentLength > maxAnswer {
+		_ = resp.Body.Close()
+		return
 	}
-	_ = resp.Body.Close()
+	go func() {
+		late := time.AfterFunc(discardWait, func() { _ = resp.Body.Close() })
+		_, _ = io.Copy(io.Discard, resp.Body)
+		late.Stop()
+		_ = resp.Body.Close()
+	}()
 }
+
+const discardWait = 100 * time.Millisecond
 
 // CloseIdleConnections closes what the base transport keeps open unused; http.Client calls it.
 func (t *Transport) CloseIdleConnections() {
