@@ -228,7 +228,7 @@ func TestLeastRequestSettlesASteadyStateWithoutAllocating(t *testing.T) {
 
 // With unequal weights one replica is drawn and none is compared: nobody lost to a busier one.
 func TestLeastRequestExplainsADrawAsADraw(t *testing.T) {
-	e, cs := weightedMachine(t, "least_request seed=3", 1, 9, 9)
+	e, cs := fleetOf(t, "least_request seed=3", 1, 9, 9)
 	occupy(t, e, cs, 1, 3)
 	for range 50 {
 		x := e.Explain(&engine.Query{Now: 9e9})

@@ -223,7 +223,7 @@ func (p *YARPPowerOfTwo) rotate(now engine.Instant, had int, dst []engine.ID) []
 			i, origin = 0, origin+poll
 		}
 		at := origin + p.turns[i].at // it may lie beyond the last instant, and wraps: only spans compare
-		if at-p.h[yUntil] > uint64(now)-p.h[yUntil] {
+		if at-p.h[yarpUntil] > uint64(now)-p.h[yarpUntil] {
 			break
 		}
 		if slot := p.turns[i].slot; p.Set.IsEligible(slot) && !slices.Contains(dst[had:], p.turns[i].id) {
