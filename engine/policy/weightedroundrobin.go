@@ -44,8 +44,8 @@ func (s *settings) weightedRoundRobin() WeightedRoundRobinConfig {
 // by the weight that its load reports give it: queries served per second over utilization,
 // errors counting as utilization (gRFC A58).
 //
-// Cost O(1) expected, at most ten visits on average, and O(n) once in each weight_update_period
-// and after a change. A candidate without a usable weight has the mean of the others; with
+// Cost O(1) expected: ten visits on average, or, where one report dwarfs all others and is cut, at
+// most a thousand; and O(n) once in each weight_update_period and after a change. A candidate without a usable weight has the mean of the others; with
 // fewer than two usable weights it is a plain rotation. There are no ties. Starts are drawn, so
 // that clients do not march in step. It fails only as the engine does, when no candidate is open.
 type WeightedRoundRobin struct {
