@@ -92,7 +92,7 @@ func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (
 			return nil, errors.Join(err, b.Close(ctx))
 		}
 		b.spec = canonical
-		b.shards = append(b.shards, &shard{b: b, salt: salt, machine: m, fleet: empty})
+		b.shards = append(b.shards, &shard{b: b, salt: salt, machine: m, serial: 1, fleet: empty})
 		if err := m.Inspect(&engine.Counters{}, &b.fit); err != nil {
 			return nil, errors.Join(err, b.Close(ctx))
 		}
@@ -248,6 +248,7 @@ func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 		return nil, err
 	}
 	p := s.placement()
+	p.counted = s.serial
 	s.collect()
 	return p, nil
 }

@@ -11,9 +11,10 @@ type Placement struct {
 	Endpoint Endpoint
 	Decision engine.Decision
 
-	shard *shard
-	at    engine.Instant
-	done  atomic.Bool
+	shard   *shard
+	counted uint64 // by which machine of the shard; 0 for none
+	at      engine.Instant
+	done    atomic.Bool
 }
 
 // Done ends the placement and tells the engine how. Call it exactly once, when the answer is
@@ -25,6 +26,9 @@ func (p *Placement) Done(o engine.Outcome) {
 	b := p.shard.b
 	now := b.Now()
 	_ = p.shard.with(func(m engine.Machine) error {
+		if p.counted != p.shard.serial {
+			return nil // the machine that counts it in flight is gone: another's count is not touched
+		}
 		return m.Report(now, engine.Report{ID: p.Decision.ID, Outcome: o, Latency: engine.Duration(now - p.at)})
 	})
 	if int(o) < len(b.counts.outcomes) {

@@ -26,6 +26,7 @@ type shard struct {
 
 	mu       sync.Mutex
 	machine  engine.Machine // nil until a new one has been started
+	serial   uint64         // of the machine, from 1 on
 	fleet    *fleet
 	query    engine.Query
 	tried    [engine.MaxTried]engine.ID
@@ -109,6 +110,7 @@ func (s *shard) rebuild() error {
 		return err
 	}
 	s.machine, s.born = m, time.Now()
+	s.serial++
 	s.b.counts.rebuilds.Add(1)
 	return nil
 }

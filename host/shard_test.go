@@ -79,3 +79,36 @@ func TestAQueryThatIsAskingWhenTheBalancerClosesIsRefused(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// What an earlier machine counted, or none did, is not taken off what the present one counts.
+func TestPlacementsReportToTheMachineThatCountedThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		b := trappingBalancer(t, "least_loaded seed=1", &fail)
+		place := func() *Placement {
+			p, err := b.Decide(context.Background(), Query{Tried: []string{"b"}})
+			require.NoError(t, err)
+			return p
+		}
+		inFlight := func() uint32 {
+			return b.shards[0].machine.(trapping).Machine.(*engine.Engine).InFlight(engine.IDOf("a"))
+		}
+		before := []*Placement{place(), place(), place()}
+		fail = true
+		before = append(before, place())
+		require.Equal(t, engine.CauseTrap, before[3].Decision.Cause)
+		time.Sleep(time.Second)
+		after := []*Placement{place(), place(), place(), place(), place()}
+		require.Equal(t, uint32(5), inFlight())
+		for _, p := range before {
+			p.Done(engine.OutcomeSuccess)
+		}
+		assert.Equal(t, uint32(5), inFlight())
+		for _, p := range after {
+			p.Done(engine.OutcomeSuccess)
+		}
+		assert.Zero(t, inFlight())
+		assert.Zero(t, b.Stats().InFlight)
+		assert.NoError(t, b.Close(context.Background()))
+	})
+}
