@@ -302,16 +302,15 @@ func (b *Balancer) Record(name string, rd engine.Reading) error {
 // RecordLoad takes a load report that came with an answer, as of now. It goes to every shard:
 // policies that weigh load keep it until the next. Unknown endpoints are [engine.ErrUnknownID].
 func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
+	var failed error
 	for _, s := range b.shards {
 		err := s.with(func(m engine.Machine) error { return m.RecordLoad(b.Now(), engine.IDOf(name), l) })
 		if errors.Is(err, engine.ErrUnknownID) {
 			return fmt.Errorf("%w: %q", err, name)
 		}
-		if err != nil {
-			return err
-		}
+		failed = errors.Join(failed, err) // a shard whose guest traps does not keep it from the others
 	}
-	return nil
+	return failed
 }
 
 // Forget drops what every shard holds of an endpoint.

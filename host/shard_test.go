@@ -112,3 +112,31 @@ func TestPlacementsReportToTheMachineThatCountedThem(t *testing.T) {
 		assert.NoError(t, b.Close(context.Background()))
 	})
 }
+
+// deaf traps when it is told of load.
+type deaf struct {
+	engine.Machine
+	heard *int
+	deaf  bool
+}
+
+func (m deaf) RecordLoad(engine.Instant, engine.ID, engine.LoadReport) error {
+	if m.deaf {
+		return ErrTrap
+	}
+	*m.heard++
+	return nil
+}
+
+func TestALoadReportReachesTheShardsAfterOneThatTraps(t *testing.T) {
+	heard := 0
+	b, err := newBalancer(context.Background(), func(_ context.Context, salt uint64) (engine.Machine, string, error) {
+		p, err := policy.Parse("random seed=1")
+		return deaf{engine.New(p, engine.Config{Salt: salt}), &heard, salt == 7}, "random seed=1", err
+	}, "random seed=1", []Option{WithShards(3), WithSeed(7)})
+	require.NoError(t, err)
+	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}}))
+	assert.ErrorIs(t, b.RecordLoad("a", engine.LoadReport{QPS: 1}), ErrTrap)
+	assert.Equal(t, 2, heard)
+	assert.NoError(t, b.Close(context.Background()))
+}
