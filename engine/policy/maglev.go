@@ -152,7 +152,7 @@ func (p *Maglev) Explain(_ engine.Instant, key engine.Key, x *engine.Explanation
 			total += uint64(m.weight)
 		}
 		note += ", by its weight of " + utoa(uint64(p.Set.Weight(slot))) + " in " + utoa(total)
-	} else {
+	} else if len(t.members) > 1 {
 		note += ", as the other " + itoa(len(t.members)-1) + " do to within one"
 	}
 	x.Notes = append(x.Notes, note)

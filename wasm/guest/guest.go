@@ -88,7 +88,7 @@ func lbConfigure(length int32, salt int64) int32 {
 	if err != nil {
 		return code(err)
 	}
-	machine = engine.New(p, engine.Config{Salt: uint64(salt)})
+	machine, answered = engine.New(p, engine.Config{Salt: uint64(salt)}), 0
 	text = machine.Spec()
 	return 0
 }
@@ -134,6 +134,7 @@ var (
 //go:wasmexport lb_decide
 func lbDecide(now, key int64, n int32) int32 {
 	if machine == nil || uint32(n) > abi.MaxTried {
+		answered = 0
 		return int32(abi.CodeInternal)
 	}
 	if n|answered != 0 {
@@ -181,6 +182,9 @@ func lbDecision() int32 {
 func lbReport(now, id int64, outcome int32, latency int64) int32 {
 	if machine == nil {
 		return int32(abi.CodeInternal)
+	}
+	if uint32(outcome) > uint32(engine.OutcomeCancelled) {
+		outcome = 255 // an outcome that is none must not become one by losing bits
 	}
 	return code(machine.Report(engine.Instant(now), engine.Report{
 		ID: engine.ID(id), Outcome: engine.Outcome(outcome), Latency: engine.Duration(latency),
