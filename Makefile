@@ -50,8 +50,8 @@ bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s), then every policy nati
 	$(GO) run ./cmd/wasmhost bench --all
 
 .PHONY: baseline
-baseline: ## time everything anew (15 minutes, on a quiet machine) and write bench/baseline.json and the tables in the docs
-	$(GO) run ./cmd/wasmhost bench --all --json > bench/baseline.new
+baseline: ## time everything anew (7 minutes, on a quiet machine) and write bench/baseline.json and the tables in the docs
+	$(GO) run ./cmd/wasmhost bench --all --rounds 300 --json > bench/baseline.new
 	mv bench/baseline.new bench/baseline.json
 	$(GO) test -count=1 -run=FiguresInTheDocs ./test -update
 

@@ -65,11 +65,6 @@ type Decision struct {
 	Cause     Cause
 }
 
-// plain reports whether a decision says no more than its index.
-func (d *Decision) plain() bool {
-	return d.Latency|d.Age == 0 && d.Offered|d.Cold|d.Hot|^d.Threshold|d.RIF|d.UsesLeft|uint32(d.Regime)|uint32(d.Cause) == 0
-}
-
 // Entry is a pool entry as shown to people and tests; policies keep their own form.
 type Entry struct {
 	ID         ID

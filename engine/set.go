@@ -11,9 +11,8 @@ import (
 // Set is the candidates as a policy sees them: columns, sampled when they change and never
 // during a decision. Slots are positions in the candidate slice.
 type Set struct {
-	// Out is the decision in the making; a policy fills it in, all but ID. It starts as that of a
-	// policy without regimes, which writes Index alone. It is a field and not an argument because
-	// a guest's compiler loads an argument anew at each use.
+	// Out is the decision in the making; a policy fills it in, all but ID, or calls Choose. It is a
+	// field and not an argument because a guest's compiler loads an argument anew at each use.
 	Out Decision
 
 	cands    []Candidate
@@ -25,6 +24,7 @@ type Set struct {
 	head     *[headWords]uint64
 	tried    []uint32 // positions in eligible that this query must avoid, ascending
 	triedBuf [MaxTried]uint32
+	bare     bool // the decision is an index and a regime
 	care     bool // the next decision has lists of its own, is the first, or finds nobody eligible
 	answers  []SlotAnswer
 	answered [MaxAnswers]SlotAnswer
@@ -184,6 +184,10 @@ func (s *Set) First() Instant { return Instant(s.head[headFirst]) }
 
 // Last is the last instant this machine saw.
 func (s *Set) Last() Instant { return Instant(s.head[headNow]) }
+
+// Choose decides for a slot and says nothing but the regime, for a policy without entries, which
+// always decides so: the rest of Out stays at rest.
+func (s *Set) Choose(slot uint32, r Regime) { s.Out.Index, s.Out.Regime, s.bare = slot, r, true }
 
 // launch counts the decision in Out in flight; a full count stays full.
 func (s *Set) launch() {

@@ -140,7 +140,7 @@ func ratios(t *testing.T, b *baseline) string {
 	return s.String()
 }
 
-var benchPattern = regexp.MustCompile(`(?s)(<!-- bench ([a-z_]+) -->\n).*?(<!-- /bench -->)`)
+var benchPattern = regexp.MustCompile(`(?s)(<!-- bench ([a-z0-9_]+) -->\n).*?(<!-- /bench -->)`)
 
 func TestFiguresInTheDocsAreTheBaselines(t *testing.T) {
 	var b baseline

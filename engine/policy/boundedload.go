@@ -119,7 +119,7 @@ func (p *BoundedLoad) Decide(_ engine.Instant, key engine.Key) error {
 	if spilled {
 		regime = engine.RegimeSpill
 	}
-	directIn(p.Set, p.last, regime)
+	p.Set.Choose(p.last, regime)
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (p *LeastLoaded) Decide(_ engine.Instant, _ engine.Key) error {
 			best = i
 		}
 	}
-	direct(s, p.turn.pass(s, best))
+	s.Choose(p.turn.pass(s, best), engine.RegimeDirect)
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (p *LeastLoaded) decideAvoiding() error {
 			best = at
 		}
 	}
-	direct(s, p.turn.pass(s, best))
+	s.Choose(p.turn.pass(s, best), engine.RegimeDirect)
 	return nil
 }
 

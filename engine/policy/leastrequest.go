@@ -127,7 +127,7 @@ func (p *LeastRequest) Decide(now engine.Instant, key engine.Key) error {
 	}
 	slot := p.choose(now)
 	p.row.change(p.Set, slot, p.load(slot, uint32(min(uint64(p.Set.InFlight(slot))+1, 1<<32-1))))
-	direct(p.Set, slot)
+	p.Set.Choose(slot, engine.RegimeDirect)
 	return nil
 }
 

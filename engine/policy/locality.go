@@ -167,7 +167,7 @@ func (p *Locality) Decide(_ engine.Instant, _ engine.Key) error {
 	}
 	i, regime := p.routes[drawn].draw(s, at)
 	t := &p.g.parts[i]
-	directIn(s, t.slots[t.draw(s)], regime)
+	s.Choose(t.slots[t.draw(s)], regime)
 	return nil
 }
 
@@ -184,7 +184,7 @@ func (p *Locality) decideWithCare(drawn int) error {
 			regime = at.regime
 		}
 	}
-	directIn(s, p.g.parts[i].drawOpen(s), regime)
+	s.Choose(p.g.parts[i].drawOpen(s), regime)
 	return nil
 }
 

@@ -94,7 +94,7 @@ func (p *Maglev) Decide(_ engine.Instant, key engine.Key) error {
 	if s.AnyTried() {
 		slot, _, _ = p.retry(h)
 	}
-	direct(s, slot)
+	s.Choose(slot, engine.RegimeDirect)
 	return nil
 }
 

@@ -305,7 +305,7 @@ func TestTheMaglevLawsNoticePlantedFaults(t *testing.T) {
 			if n > 1 {
 				slot = p.Set.OpenAt(0)
 			}
-			direct(p.Set, slot)
+			p.Set.Choose(slot, engine.RegimeDirect)
 			return nil
 		}}
 	}

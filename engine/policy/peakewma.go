@@ -119,7 +119,7 @@ func (p *PeakEWMA) Decide(now engine.Instant, _ engine.Key) error {
 	if p.cost(now, b) < p.cost(now, a) {
 		a = b
 	}
-	direct(p.Set, a)
+	p.Set.Choose(a, engine.RegimeDirect)
 	return nil
 }
 

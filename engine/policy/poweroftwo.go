@@ -53,10 +53,10 @@ func (p *PowerOfTwo) Decide(_ engine.Instant, _ engine.Key) error {
 		if s.InFlight(other) < s.InFlight(slot) {
 			slot = other
 		}
-		direct(s, slot)
+		s.Choose(slot, engine.RegimeDirect)
 		return nil
 	}
-	direct(s, p.draw(nil))
+	s.Choose(p.draw(nil), engine.RegimeDirect)
 	return nil
 }
 

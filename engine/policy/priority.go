@@ -52,7 +52,7 @@ func (p *Priority) Decide(_ engine.Instant, _ engine.Key) error {
 		return p.decideWithCare(drawn)
 	}
 	t := &p.g.parts[at.from]
-	directIn(s, t.slots[t.draw(s)], at.regime)
+	s.Choose(t.slots[t.draw(s)], at.regime)
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (p *Priority) decideWithCare(drawn int) error {
 	if at.refusal != nil {
 		return at.refusal
 	}
-	directIn(p.Set, p.g.parts[at.from].drawOpen(p.Set), at.regime)
+	p.Set.Choose(p.g.parts[at.from].drawOpen(p.Set), at.regime)
 	return nil
 }
 

@@ -24,15 +24,9 @@ func (p *Random) Spec() string { return newLine("random").seed(p.seed).String() 
 
 // Decide draws one open candidate.
 func (p *Random) Decide(_ engine.Instant, _ engine.Key) error {
-	direct(p.Set, p.Set.DrawOpen())
+	p.Set.Choose(p.Set.DrawOpen(), engine.RegimeDirect)
 	return nil
 }
-
-// direct fills in the decision of a policy without regimes, whose other fields never change.
-func direct(s *engine.Set, slot uint32) { s.Out.Index = slot }
-
-// directIn is direct for a policy that has regimes, and no entries.
-func directIn(s *engine.Set, slot uint32, r engine.Regime) { s.Out.Index, s.Out.Regime = slot, r }
 
 // Explain says that nothing was weighed.
 func (p *Random) Explain(_ engine.Instant, _ engine.Key, x *engine.Explanation) {

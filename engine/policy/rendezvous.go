@@ -46,7 +46,7 @@ func (p *Rendezvous) Changed() {
 
 // Decide takes the highest score in one pass.
 func (p *Rendezvous) Decide(_ engine.Instant, key engine.Key) error {
-	direct(p.Set, p.first(spreadKey(p.Set, key)))
+	p.Set.Choose(p.first(spreadKey(p.Set, key)), engine.RegimeDirect)
 	return nil
 }
 

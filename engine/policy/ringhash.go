@@ -91,7 +91,7 @@ func (p *RingHash) Decide(_ engine.Instant, key engine.Key) error {
 	if s.AnyTried() {
 		slot = p.walk(i)
 	}
-	direct(s, slot)
+	s.Choose(slot, engine.RegimeDirect)
 	return nil
 }
 

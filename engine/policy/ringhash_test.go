@@ -211,7 +211,7 @@ func TestTheRingLawsNoticePlantedFaults(t *testing.T) {
 			if int(i) >= p.ring.len() {
 				i = 0
 			}
-			direct(p.Set, p.walk(i))
+			p.Set.Choose(p.walk(i), engine.RegimeDirect)
 			return nil
 		}}
 	}

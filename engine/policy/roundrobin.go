@@ -49,7 +49,7 @@ func (p *RoundRobin) Decide(_ engine.Instant, _ engine.Key) error {
 	if s.AnyTried() {
 		at = open(s, at)
 	}
-	direct(s, p.turn.pass(s, at))
+	s.Choose(p.turn.pass(s, at), engine.RegimeDirect)
 	return nil
 }
 

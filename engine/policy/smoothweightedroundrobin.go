@@ -217,7 +217,7 @@ func (p *SmoothWeightedRoundRobin) Decide(_ engine.Instant, _ engine.Key) error 
 		p.arrange()
 	}
 	if s.AnyTried() {
-		direct(s, p.decideOpen())
+		s.Choose(p.decideOpen(), engine.RegimeDirect)
 		return nil
 	}
 	*p.rounds++
@@ -233,7 +233,7 @@ func (p *SmoothWeightedRoundRobin) Decide(_ engine.Instant, _ engine.Key) error 
 	c := &p.class[best]
 	ring := p.ring[c.from : c.from+c.size]
 	t := &ring[c.head]
-	direct(s, t.slot)
+	s.Choose(t.slot, engine.RegimeDirect)
 	paid := turn{t.base - int64(p.total), t.slot, t.weight}
 	if !ring[c.at(c.size-1)].before(paid) {
 		p.charge(best, 0, p.total)

@@ -66,10 +66,10 @@ func (p *WeightedRandom) Changed() {
 func (p *WeightedRandom) Decide(_ engine.Instant, _ engine.Key) error {
 	s := p.Set
 	if s.AnyTried() {
-		direct(s, p.table.drawOpen(s, s.EligibleSlots()))
+		s.Choose(p.table.drawOpen(s, s.EligibleSlots()), engine.RegimeDirect)
 		return nil
 	}
-	direct(s, s.EligibleSlots()[p.table.draw(s)])
+	s.Choose(s.EligibleSlots()[p.table.draw(s)], engine.RegimeDirect)
 	return nil
 }
 

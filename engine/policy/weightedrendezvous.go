@@ -39,7 +39,7 @@ func (p *WeightedRendezvous) Changed() { p.race.build(p.Set) }
 
 // Decide takes the least time in one pass.
 func (p *WeightedRendezvous) Decide(_ engine.Instant, key engine.Key) error {
-	direct(p.Set, p.first(spreadKey(p.Set, key)))
+	p.Set.Choose(p.first(spreadKey(p.Set, key)), engine.RegimeDirect)
 	return nil
 }
 

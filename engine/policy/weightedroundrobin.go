@@ -230,7 +230,7 @@ func (p *WeightedRoundRobin) Decide(now engine.Instant, _ engine.Key) error {
 			next := *w&saved + *w>>inForceShift
 			if next >= wholeTurn {
 				*w += *w>>inForceShift - wholeTurn
-				direct(s, p.turn.pass(s, at))
+				s.Choose(p.turn.pass(s, at), engine.RegimeDirect)
 				return nil
 			}
 			*w += *w >> inForceShift

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -90,9 +91,14 @@ type fleet struct {
 	draining bool
 }
 
+const mostRing = 3000
+
 func (o *Options) fleets() (fs []fleet) {
 	for _, spec := range o.Specs {
 		for _, n := range o.Candidates {
+			if strings.HasPrefix(spec, "ring_hash ") && n > mostRing && !strings.Contains(spec, "points=") {
+				spec += " points=64" // at the default the fixture's weights make more points than a ring may have
+			}
 			fs = append(fs, fleet{spec, n, false})
 			if o.All {
 				fs = append(fs, fleet{spec, n, true})

@@ -30,7 +30,8 @@ type loop struct {
 
 const (
 	runsPerRound = 100
-	longestRun   = 7
+	longestRun   = 7  // of a policy with a pool
+	plainRun     = 40 // of any other: the clock's steps are then small against it
 	openQueries  = 64
 )
 
@@ -62,7 +63,10 @@ func newLoop(m engine.Machine, f fleet) (*loop, error) {
 	}
 	a, err := m.Record(0, l.cs[0].ID, engine.Reading{RIF: 1, Latency: engine.Millisecond})
 	l.keeps = err == nil && a != engine.NotKept
-	l.run = longestRun
+	l.run = plainRun
+	if l.keeps {
+		l.run = longestRun
+	}
 	var c engine.Counters
 	var fit engine.Fit
 	if err := m.Inspect(&c, &fit); err != nil {
