@@ -88,3 +88,61 @@ func TestTheWindowRanksAsSortingWould(t *testing.T) {
 		assert.True(t, w.Valid(now))
 	})
 }
+
+// Every place of the keys counts, once, and only for what is less.
+func TestKeysBelowCountEveryPlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var k keys
+		want, v := 0, rapid.Uint64Range(0, 20).Draw(t, "than")
+		for i := range k {
+			if k[i] = rapid.SampledFrom([]uint64{0, 5, 10, 19, 20, blank}).Draw(t, "key"); k[i] < v {
+				want++
+			}
+		}
+		if got := k.below(v); got != want {
+			t.Fatalf("%d of %v are below %d, not %d", want, k, v, got)
+		}
+	})
+	for i := range packedRoom {
+		k := keys{}
+		for j := range k {
+			k[j] = blank
+		}
+		k[i] = 7
+		assert.Equal(t, 1, k.below(8), "place %d", i)
+		assert.Zero(t, k.below(7), "place %d", i)
+	}
+}
+
+// Among entries of one latency the lower RIF is better, so an entry that takes a query may have
+// to give way, wherever it stands.
+func TestCompensationKeepsTheOrderAmongEquals(t *testing.T) {
+	w := newWorld(t, 16, 1, 16)
+	for slot := range uint32(12) {
+		in := Incoming{Slot: slot, Uses: 9, RIF: slot % 3, Latency: engine.Duration(5 + slot%2), Asked: engine.Instant(slot)}
+		assert.Equal(t, w.m.record(engine.Instant(slot), &in), w.pool.Record(engine.Instant(slot), &in))
+		w.now = engine.Instant(slot)
+	}
+	for _, slot := range []uint32{0, 11, 5, 5, 6, 1, 2, 3, 3, 3, 10, 9, 8, 0, 4, 7, 11, 6} {
+		w.m.compensate(slot)
+		w.pool.Compensate(slot)
+		w.audit(t)
+	}
+}
+
+// A window that is bound anew knows nothing of the words it had before.
+func TestAWindowBoundToOtherWordsForgets(t *testing.T) {
+	var w Window
+	w.Init(4, 100, Unit/2)
+	full, empty := make([]uint64, w.Words()), make([]uint64, w.Words())
+	w.Bind(full)
+	for i := range 4 {
+		w.Add(engine.Instant(i), uint32(7+i))
+	}
+	w.Bind(empty)
+	assert.Equal(t, engine.NoThreshold, w.Threshold())
+	for i, want := range []uint32{3, 1, 3} {
+		w.Add(engine.Instant(10+i), []uint32{3, 1, 9}[i])
+		assert.Equal(t, want, w.Threshold())
+	}
+}
