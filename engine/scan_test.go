@@ -28,7 +28,7 @@ func (p *chooser) Decide(engine.Instant, engine.Key) error {
 // The scan finds the first of those with the fewest queries in flight, in every part of every
 // fleet, whatever a slot's words are and whoever may not serve.
 func TestLeastInFlightIsTheFirstOfTheLeast(t *testing.T) {
-	for _, words := range []int{0, 2} {
+	for _, words := range []int{0, 1, 2} {
 		for n := 1; n <= 11; n++ {
 			for _, drained := range []bool{false, true} {
 				p := &chooser{layout: engine.Layout{PerSlot: words}}
@@ -83,7 +83,10 @@ func TestPlaceIsDecide(t *testing.T) {
 	step := func(tried []engine.ID, answers []engine.Answer) {
 		var d engine.Decision
 		err := a.Decide(&engine.Query{Now: now, Tried: tried, Answers: answers}, &d)
-		other := b.Attach(now, tried, answers)
+		var other error
+		if len(tried)+len(answers) > 0 {
+			other = b.Attach(now, tried, answers)
+		}
 		if other == nil {
 			other = b.Place(now, 0)
 		}
