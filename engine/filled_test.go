@@ -97,6 +97,9 @@ func TestAFleetOfNobodyStaysRefused(t *testing.T) {
 // A refused block changes nothing, also after one that was taken.
 func TestABlockThatIsRefusedAfterOneThatWasTakenChangesNothing(t *testing.T) {
 	e, _ := started(t, ids(1, 2, 3))
+	for range 3 { // a change of the set leaves room for blocks behind
+		require.NoError(t, e.SetCandidates(100, ids(1, 2, 3)))
+	}
 	decide(t, e, engine.Query{Now: 200})
 	good := snapshot(t, e)
 	decide(t, e, engine.Query{Now: 300})
