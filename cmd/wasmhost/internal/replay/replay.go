@@ -57,7 +57,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		return err
 	}
 	defer closeAll()
-	twin := explainer(o, spec, ops[0].Salt)
+	asked, along := explainer(players, o, spec, ops[0].Salt)
 	w := bufio.NewWriter(out)
 	defer w.Flush()
 	var expect *bufio.Scanner
@@ -76,16 +76,16 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 			return err
 		}
 		var why *engine.Explanation
-		if explain && twin != nil {
+		if explain && asked != nil {
 			q := op.Query()
-			why = twin.m.(*engine.Engine).Explain(&q)
+			why = asked.Explain(&q)
 		}
 		line, r, err := step(players, op, o)
 		if err != nil {
 			return err
 		}
-		if twin != nil {
-			if _, err := twin.Play(op); err != nil {
+		if along != nil {
+			if _, err := along.Play(op); err != nil {
 				return err
 			}
 		}
@@ -124,12 +124,11 @@ type player struct {
 func start(ctx context.Context, o Options, spec string, salt uint64) (players []player, closeAll func(), err error) {
 	closeAll = func() {}
 	if o.Engine == "native" || o.Engine == "both" {
-		p, err := policy.Parse(spec)
+		p, err := native(o, spec, salt)
 		if err != nil {
 			return nil, closeAll, err
 		}
-		m := engine.New(p, engine.Config{Salt: salt})
-		players = append(players, player{trace.NewPlayer(o.File, m), "native", m})
+		players = append(players, p)
 	}
 	if o.Engine == "native" {
 		return players, closeAll, nil
@@ -146,18 +145,30 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 	return append(players, player{trace.NewPlayer(o.File, guest), "wasm", guest}), closeAll, nil
 }
 
-// explainer is a native engine that goes along to say why, or nil for none and for a policy
-// that only its module knows.
-func explainer(o Options, spec string, salt uint64) *player {
-	if o.Explain < 0 {
-		return nil
-	}
+// native is a player on the native engine.
+func native(o Options, spec string, salt uint64) (player, error) {
 	p, err := policy.Parse(spec)
-	if err != nil || o.Module != nil && o.Engine != "both" {
-		return nil
+	if err != nil {
+		return player{}, err
 	}
 	m := engine.New(p, engine.Config{Salt: salt})
-	return &player{trace.NewPlayer(o.File, m), "native", m}
+	return player{trace.NewPlayer(o.File, m), "native", m}, nil
+}
+
+// explainer is the native engine that says why: one that plays anyway, or one that is taken
+// along. It is nil for nothing to explain, and for a policy that only its module knows.
+func explainer(players []player, o Options, spec string, salt uint64) (asked *engine.Engine, along *player) {
+	if o.Explain < 0 || o.Module != nil && o.Engine != "both" {
+		return nil, nil
+	}
+	if e, ok := players[0].m.(*engine.Engine); ok {
+		return e, nil
+	}
+	p, err := native(o, spec, salt)
+	if err != nil {
+		return nil, nil
+	}
+	return p.m.(*engine.Engine), &p
 }
 
 // step plays one line on every player and returns the one answer they have, or nothing.
