@@ -81,7 +81,7 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 		m, canonical, err := src.start(ctx, salt)
 		if err == nil {
 			live.spec = canonical
-			live.shards = append(live.shards, &shard{b: b, salt: salt, fleet: empty, seat: seat{arm: live, machine: m, serial: 1, since: b.began}})
+			live.shards = append(live.shards, &shard{b: b, salt: salt, fleet: empty, seat: seat{arm: live, machine: m, serial: 1, since: b.began, kept: -before}})
 			err = m.Inspect(&engine.Counters{}, &live.fit)
 		}
 		if err != nil {
