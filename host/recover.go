@@ -24,6 +24,7 @@ type seat struct {
 	late    int    // of them in a row were slow
 	block   []byte // its state of a moment ago, when it was well
 	kept    engine.Instant
+	next    blank         // a spare that is to sit when the present call is through
 	wait    time.Duration // before the next one is started
 }
 
@@ -87,11 +88,40 @@ func (s *shard) contain(err error) error {
 			s.standIn = true
 		}
 	}
+	if wait == 0 {
+		s.next = s.arm.spares.take()
+	}
+	ready := s.next != nil
 	s.b.background.Go(func() {
 		_ = closeMachine(context.Background(), dead)
-		s.revive(wait)
+		if !ready {
+			s.revive(wait)
+		}
 	})
 	return err
+}
+
+// replace seats the spare that was taken. It is not done in the midst of a call: the query that
+// the guest failed at is the stand-in's. The caller holds the lock.
+func (s *shard) replace() {
+	bl := s.next
+	s.next = nil
+	err := ErrClosed
+	if !s.gone {
+		var m engine.Machine
+		if m, _, err = bl.configured(s.arm.source.spec, s.salt); err == nil {
+			err = s.sit(m)
+		}
+	}
+	if err == nil {
+		s.standIn = false
+		s.b.counts.rebuilds.Add(1)
+		return
+	}
+	s.b.background.Go(func() {
+		_ = bl.Close(context.Background())
+		s.revive(firstWait)
+	})
 }
 
 // twin is a native engine of the guest's policy, if it is our module's.
@@ -134,7 +164,7 @@ func (s *shard) rebuild() error {
 	}
 	s.mu.Lock()
 	defer s.release()
-	if s.gone || s.arm != a || s.machine != nil && !s.standIn { // a swap was faster
+	if s.gone || s.arm != a || s.machine != nil && !s.standIn { // a swap or a spare was faster
 		_ = closeMachine(context.Background(), m)
 		return nil
 	}

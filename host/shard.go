@@ -59,6 +59,9 @@ func (s *shard) post(l *letter) {
 func (s *shard) release() {
 	for {
 		s.read()
+		if s.next != nil {
+			s.replace()
+		}
 		s.mu.Unlock()
 		if s.inbox.Load() == nil || !s.mu.TryLock() {
 			return
