@@ -15,6 +15,7 @@ import (
 // shard is one serial machine and the fleet it was told of.
 type shard struct {
 	b     *Balancer
+	index int
 	salt  uint64
 	tally *tally // of a canary; nil on live shards
 
