@@ -43,6 +43,16 @@ func (o *Op) Meets(r *Result) bool {
 	return err == nil && json.Compact(&want, o.Want) == nil && bytes.Equal(got, want.Bytes())
 }
 
+// SameChoice is Meets for a machine of another policy: it says whether a decide line has the same
+// endpoint, or is refused alike.
+func (o *Op) SameChoice(r *Result) bool {
+	var want struct{ Endpoint, Error string }
+	if json.Unmarshal(o.Want, &want) != nil {
+		return false
+	}
+	return want.Endpoint == r.Endpoint && want.Error == abi.NameOf(r.Err)
+}
+
 func (r *Result) line(placement *int) ([]byte, error) {
 	type failed struct {
 		Placement *int   `json:"placement,omitempty"`
