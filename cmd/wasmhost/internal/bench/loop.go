@@ -162,7 +162,7 @@ func (l *loop) changes() float64 {
 			least = took
 		}
 	}
-	return float64(least) / 2
+	return (float64(least) - timer()) / 2
 }
 
 func (l *loop) runs(f, after func(n int)) float64 {
