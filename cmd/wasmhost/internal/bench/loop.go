@@ -29,10 +29,12 @@ type loop struct {
 }
 
 const (
-	runsPerRound = 100
-	longestRun   = 7  // of a policy with a pool
-	plainRun     = 40 // of any other: the clock's steps are then small against it
+	runsPerRound = 40
+	longestRun   = 7   // of a policy with a pool
+	plainRun     = 100 // of any other: the clock's steps are then small against it
 	openQueries  = 64
+
+	longestChanges = 200 * time.Microsecond
 )
 
 func newLoop(m engine.Machine, f fleet) (*loop, error) {
@@ -151,18 +153,19 @@ func (l *loop) change() {
 	l.query()
 }
 
-// changes times a few changes of the set, an even number.
+// changes times changes of the set by twos, which leave it as it was: as often as decisions,
+// or less where they take long.
 func (l *loop) changes() float64 {
-	least := time.Duration(0)
-	for range 2 {
+	l.times = l.times[:0]
+	for spent := time.Duration(0); len(l.times) < 2 || spent < longestChanges && len(l.times) < runsPerRound; {
 		start := time.Now()
 		l.change()
 		l.change()
-		if took := time.Since(start); least == 0 || took < least {
-			least = took
-		}
+		took := time.Since(start)
+		l.times = append(l.times, took)
+		spent += took
 	}
-	return (float64(least) - timer()) / 2
+	return (quartile(l.times) - timer()) / 2
 }
 
 func (l *loop) runs(f, after func(n int)) float64 {
