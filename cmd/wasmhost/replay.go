@@ -43,6 +43,9 @@ play in step, and the first difference ends the run with exit code 1.`,
 			default:
 				return badInput("--engine %s: want wasm, native or both", o.Engine)
 			}
+			if o.Fuel < host.LeastFuel || o.Fuel > host.MostFuel {
+				return badInput("--fuel %d: want %d to %d", o.Fuel, host.LeastFuel, host.MostFuel)
+			}
 			if cmd.Flags().Changed("explain") && o.Explain < 0 {
 				return badInput("--explain %d: placements are counted from 0", o.Explain)
 			}
@@ -75,6 +78,7 @@ play in step, and the first difference ends the run with exit code 1.`,
 	f.StringVar(&o.Engine, "engine", "wasm", "wasm, native, or both in step")
 	f.StringVar(&o.Spec, "spec", "", "policy and settings in place of the trace's own")
 	f.StringVar(&module, "module", "", "file of a module to run instead of the one inside")
+	f.Int64Var(&o.Fuel, "fuel", host.DefaultFuel, "with --module, loop iterations that one call may take")
 	f.StringVar(&expect, "expect", "", "file that the output must equal, line by line")
 	f.IntVar(&o.Explain, "explain", -1, "say in words why placement `N` fell as it did, instead of the output")
 	complete(cmd, "engine", "wasm", "native", "both")
