@@ -50,8 +50,9 @@ var importTable = []rule{
 	{pkg: "wasm", ours: []string{"engine", "engine/policy", "wasm/abi", "wasm/guest"}, std: pure},
 	{pkg: "wasm/dist"},
 
-	{pkg: "host", ours: []string{"engine", "host/trace", "wasm/abi", "wasm/dist"}, foreign: []string{wazero}, noStd: []string{"net"}},
+	{pkg: "host/internal/fuel", std: []string{"bytes", "errors", "fmt", "slices"}},
 	{pkg: "host/trace", ours: []string{"engine", "wasm/abi"}, noStd: []string{"net"}},
+	{pkg: "host", ours: []string{"engine", "wasm/abi", "wasm/dist", "host/internal/fuel", "host/trace"}, foreign: []string{wazero}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
 

@@ -22,6 +22,13 @@ func TestAGuestKeepsTheLawsOfPools(t *testing.T) {
 	defer r.Close(ctx)
 	m, err := r.Load(ctx, wasm)
 	require.NoError(t, err)
+	for name, m := range map[string]*host.Module{"plain": m, "on fuel": fuelled(t)} {
+		t.Run(name, func(t *testing.T) { keepsTheLawsOfPools(t, m) })
+	}
+}
+
+func keepsTheLawsOfPools(t *testing.T, m *host.Module) {
+	ctx := context.Background()
 	guests := func(settings string) enginetest.Maker {
 		return func() (engine.Machine, func(), error) {
 			guest, err := m.Instantiate(ctx, "prequal "+settings, 0)

@@ -58,7 +58,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, drain, probe_wait, key, hint")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, fuel, drain, probe_wait, key, hint")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
@@ -66,13 +66,14 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 	f.IntVar(&flags.Shards, "shards", flags.Shards, "policy instances, each a client with its own probes")
 	f.StringVar(&flags.Engine, "engine", flags.Engine, "wasm or native")
 	f.StringVar(&flags.Module, "module", "", "file of a module to run instead of the one inside")
+	f.Int64Var(&flags.Fuel, "fuel", flags.Fuel, "with --module, loop iterations that one call may take")
 	f.DurationVar((*time.Duration)(&flags.Drain), "drain", time.Duration(flags.Drain), "longest wait for open requests after SIGTERM")
 	f.DurationVar((*time.Duration)(&flags.ProbeWait), "probe-wait", time.Duration(flags.ProbeWait), "with mode=sync, longest wait of a request for the answers to its probes")
 	f.StringVar(&flags.Key, "key", "", "header of a request whose value is its key, for policies by key such as maglev")
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "spec", policy.Names()...)
-	for _, name := range []string{"listen", "admin", "endpoint", "shards", "drain", "probe-wait", "key", "hint"} {
+	for _, name := range []string{"listen", "admin", "endpoint", "shards", "fuel", "drain", "probe-wait", "key", "hint"} {
 		complete(cmd, name)
 	}
 	return cmd
@@ -87,6 +88,7 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 		"shards":     func() { c.Shards = flags.Shards },
 		"engine":     func() { c.Engine = flags.Engine },
 		"module":     func() { c.Module = flags.Module },
+		"fuel":       func() { c.Fuel = flags.Fuel },
 		"drain":      func() { c.Drain = flags.Drain },
 		"key":        func() { c.Key = flags.Key },
 		"hint":       func() { c.Hint = flags.Hint },

@@ -26,6 +26,7 @@ type Config struct {
 	Endpoints []Endpoint `yaml:"endpoints"`  // the replicas
 	Engine    string     `yaml:"engine"`     // wasm or native
 	Module    string     `yaml:"module"`     // a module's file; empty for the one inside this binary
+	Fuel      int64      `yaml:"fuel"`       // of one call into a module from a file, in loop iterations
 	Drain     Duration   `yaml:"drain"`      // longest wait for open requests after SIGTERM
 	ProbeWait Duration   `yaml:"probe_wait"` // longest wait of a request for the answers to its own probes
 	Key       string     `yaml:"key"`        // header of a request whose value is its affinity key; empty for none
@@ -79,7 +80,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
-		Engine: "wasm", Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
+		Engine: "wasm", Fuel: host.DefaultFuel, Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
 	}
 }
 
@@ -118,6 +119,8 @@ func (c *Config) Validate() error {
 		return errors.New("--module and --engine native exclude each other: leave one out")
 	case c.Shards < 1 || c.Shards > 64:
 		return fmt.Errorf("--shards is %d: give 1 to 64", c.Shards)
+	case c.Fuel < host.LeastFuel || c.Fuel > host.MostFuel:
+		return fmt.Errorf("--fuel is %d: give %d to %d", c.Fuel, host.LeastFuel, host.MostFuel)
 	case c.Drain < 0:
 		return fmt.Errorf("--drain is %s: give 0 or more", time.Duration(c.Drain))
 	case c.ProbeWait <= 0 || c.ProbeWait > Duration(time.Minute):

@@ -147,7 +147,7 @@ func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balance
 		host.WithProbeWait(time.Duration(c.ProbeWait)),
 		host.WithTrapHandler(trapLog(log)),
 	}
-	b, free, err := machine(ctx, c, opts)
+	b, free, err := machine(ctx, c, log, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,12 +170,12 @@ func trapLog(log *slog.Logger) func(error) {
 	}
 }
 
-// callLimit is how long one call into a module from a file may take. Calls take microseconds: one that takes this long
-// does not end by itself.
+// callLimit is how long one call may take into a module that can have no fuel. Calls take microseconds: one that takes
+// this long does not end by itself.
 const callLimit = 250 * time.Millisecond
 
 // machine makes the balancer with its engine: native, the built-in module, or one from a file.
-func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer, func() error, error) {
+func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option) (*host.Balancer, func() error, error) {
 	// Placements may stay open for ever on a hijacked connection; the process does not wait for those.
 	closing := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Second) }
 	if c.Engine == "native" {
@@ -192,12 +192,16 @@ func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer,
 			return nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
 		}
 	}
-	rt, m, err := module.Open(ctx, c.Cache, code, callLimit)
+	rt, m, err := module.Open(ctx, c.Cache, code, callLimit, host.WithFuel(c.Fuel),
+		host.WithWarningHandler(func(err error) { log.Warn("the module is slow", "module", c.Module, "error", err) }))
 	if errors.Is(err, host.ErrModule) {
 		return nil, nil, &InputError{fmt.Errorf("--module %s: %w", c.Module, err)}
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if c.Module != "" {
+		log.Info("module loaded", "module", c.Module, "sha256", m.DigestText(), "guard", m.Guard().String())
 	}
 	b, err := host.NewBalancer(ctx, m, c.Spec, opts...)
 	if err != nil {
