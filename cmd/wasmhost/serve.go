@@ -58,7 +58,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, fuel, drain, probe_wait, key, hint and the settings of health as their flags with _ for -")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health as their flags with _ for -")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
@@ -70,11 +70,13 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 	f.DurationVar((*time.Duration)(&flags.Drain), "drain", time.Duration(flags.Drain), "longest wait for open requests after SIGTERM")
 	f.DurationVar((*time.Duration)(&flags.ProbeWait), "probe-wait", time.Duration(flags.ProbeWait), "with mode=sync, longest wait of a request for the answers to its probes")
 	f.StringVar(&flags.Key, "key", "", "header of a request whose value is its key, for policies by key such as maglev")
+	f.DurationVar((*time.Duration)(&flags.Record), "record", 0, "keep the decisions of the last so long for wasmhost record and replay, such as 30s")
+	f.StringVar(&flags.TokenFile, "token-file", "", "file with a token that the admin listener asks of those who change something")
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	healthFlags(cmd, &flags.Health)
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "spec", policy.Names()...)
-	for _, name := range []string{"listen", "admin", "endpoint", "shards", "fuel", "drain", "probe-wait", "key", "hint"} {
+	for _, name := range []string{"listen", "admin", "endpoint", "shards", "fuel", "drain", "probe-wait", "key", "hint", "record"} {
 		complete(cmd, name)
 	}
 	return cmd
@@ -93,6 +95,8 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 		"drain":      func() { c.Drain = flags.Drain },
 		"key":        func() { c.Key = flags.Key },
 		"hint":       func() { c.Hint = flags.Hint },
+		"record":     func() { c.Record = flags.Record },
+		"token-file": func() { c.TokenFile = flags.TokenFile },
 		"probe-wait": func() { c.ProbeWait = flags.ProbeWait },
 		"endpoint": func() {
 			c.Endpoints = nil

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ type admin struct {
 	draining *atomic.Bool
 }
 
-func newAdmin(b *host.Balancer, w *watch, draining *atomic.Bool, reg *prometheus.Registry) http.Handler {
+func newAdmin(b *host.Balancer, w *watch, draining *atomic.Bool, reg *prometheus.Registry, c *control, token string) http.Handler {
 	a := &admin{b: b, watch: w, draining: draining}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
@@ -31,9 +32,27 @@ func newAdmin(b *host.Balancer, w *watch, draining *atomic.Bool, reg *prometheus
 	mux.HandleFunc("GET /pool", a.pool)
 	mux.HandleFunc("GET /spec", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, b.Spec()) })
 	mux.HandleFunc("POST /status", a.status)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminHelp) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminHelp+controlHelp) })
+	c.routes(mux)
 	// A page in an operator's browser must not be able to take endpoints out.
-	return http.NewCrossOriginProtection().Handler(mux)
+	return http.NewCrossOriginProtection().Handler(guarded(mux, token))
+}
+
+// guarded asks for the token, if there is one, before anything is changed or recorded queries are shown.
+func guarded(next http.Handler, token string) http.Handler {
+	if token == "" {
+		return next
+	}
+	want := []byte("Bearer " + token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		open := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.Path != "/record"
+		if !open && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "this needs the admin token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 const adminHelp = `GET  /metrics   Prometheus metrics
@@ -67,11 +86,7 @@ func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 		Endpoint string `json:"endpoint"`
 		Status   string `json:"status"`
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		http.Error(w, fmt.Sprintf(`the body is not the JSON expected, such as {"endpoint":"127.0.0.1:9001","status":"draining"}: %v`, err),
-			http.StatusBadRequest)
+	if !readJSON(w, r, &in, `{"endpoint":"127.0.0.1:9001","status":"draining"}`) {
 		return
 	}
 	s, ok := engine.ParseStatus(in.Status)

@@ -57,7 +57,7 @@ func TestReadiness(t *testing.T) {
 	b := balancerOf(t, "random seed=1", "http://a", "http://b")
 	var draining atomic.Bool
 	w := watchOf(t, b)
-	h := newAdmin(b, w, &draining, newRegistry(b, w.monitor))
+	h := newAdmin(b, w, &draining, newRegistry(b, w.monitor), &control{b: b, engines: &engines{}}, "")
 	code, _ := ask(h, "GET", "/readyz", "")
 	require.Equal(t, 200, code)
 	for _, name := range []string{"r0", "r1"} {
@@ -80,7 +80,7 @@ func TestReadiness(t *testing.T) {
 func TestAdminRefusesOtherSites(t *testing.T) {
 	b := balancerOf(t, "random seed=1", "http://a")
 	watch := watchOf(t, b)
-	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor))
+	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor), &control{b: b, engines: &engines{}}, "")
 	for header, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://elsewhere.example"} {
 		r := httptest.NewRequest("POST", "/status", strings.NewReader(`{"endpoint":"r0","status":"unavailable"}`))
 		r.Header.Set(header, value)
@@ -100,7 +100,7 @@ func TestPoolShowsWhatTheEngineHolds(t *testing.T) {
 	require.NoError(t, b.Record("r0", engine.Reading{RIF: 7, Latency: 5 * engine.Millisecond}))
 	require.NoError(t, b.Record("r2", engine.Reading{RIF: 2, Latency: engine.UnknownLatency}))
 	watch := watchOf(t, b)
-	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor))
+	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor), &control{b: b, engines: &engines{}}, "")
 	code, body := ask(h, "GET", "/pool", "")
 	require.Equal(t, 200, code)
 	var v view

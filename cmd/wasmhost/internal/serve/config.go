@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -31,8 +32,12 @@ type Config struct {
 	ProbeWait Duration   `yaml:"probe_wait"` // longest wait of a request for the answers to its own probes
 	Key       string     `yaml:"key"`        // header of a request whose value is its affinity key; empty for none
 	Hint      string     `yaml:"hint"`       // header of a request that its own probes are told; empty for none
+	Record    Duration   `yaml:"record"`     // how long decisions are kept for replay; 0 for not at all
+	TokenFile string     `yaml:"token_file"` // holds what the admin listener asks of those who change something; empty for none
 	Health    Health     `yaml:",inline"`
 	Cache     string     `yaml:"-"` // folder for compiled code; empty for none
+
+	token string // what stands in TokenFile
 }
 
 // Endpoint is one replica. In YAML it is a URL, or a map with the settings below.
@@ -125,6 +130,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--fuel is %d: give %d to %d", c.Fuel, host.LeastFuel, host.MostFuel)
 	case c.Drain < 0:
 		return fmt.Errorf("--drain is %s: give 0 or more", time.Duration(c.Drain))
+	case c.Record < 0 || c.Record > Duration(time.Hour):
+		return fmt.Errorf("--record is %s: give 0 for none, or up to 1h", time.Duration(c.Record))
 	case c.ProbeWait <= 0 || c.ProbeWait > Duration(time.Minute):
 		return fmt.Errorf("--probe-wait is %s: give more than 0, at most 1m", time.Duration(c.ProbeWait))
 	case !headerName.MatchString(c.Key):
@@ -159,5 +166,25 @@ func (c *Config) Validate() error {
 		}
 		seen[e.Name] = true
 	}
+	if err := c.readToken(); err != nil {
+		return err
+	}
 	return c.Health.validate(c.Endpoints)
+}
+
+// leastToken is the shortest token that is not guessed, in bytes.
+const leastToken = 16
+
+func (c *Config) readToken() error {
+	if c.TokenFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return fmt.Errorf("--token-file: %w", err)
+	}
+	if c.token = strings.TrimSpace(string(text)); len(c.token) < leastToken {
+		return fmt.Errorf("--token-file: the token in %s has %d bytes: give at least %d", c.TokenFile, len(c.token), leastToken)
+	}
+	return nil
 }

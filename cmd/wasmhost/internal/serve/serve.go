@@ -51,7 +51,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		defer adminLn.Close()
 	}
 
-	b, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
+	b, engines, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
 	if adminLn != nil {
-		admin = lifecycle.Start(adminLn, newAdmin(b, watch, &draining, reg))
+		admin = lifecycle.Start(adminLn, newAdmin(b, watch, &draining, reg, &control{b: b, engines: engines}, c.token))
 		adminFailed = admin.Failed()
 		fmt.Fprintf(out, "admin listens on http://%s\n", adminLn.Addr())
 	}
@@ -137,7 +137,7 @@ func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handl
 }
 
 // newBalancer makes the balancer of a config, with its endpoints, and what frees it.
-func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, func() error, error) {
+func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, *engines, func() error, error) {
 	endpoints := make([]host.Endpoint, len(c.Endpoints))
 	for i, e := range c.Endpoints {
 		endpoints[i] = host.Endpoint{
@@ -148,15 +148,26 @@ func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balance
 		host.WithShards(c.Shards),
 		host.WithProbeWait(time.Duration(c.ProbeWait)),
 		host.WithTrapHandler(trapLog(log)),
+		host.WithTwin(policy.Parse),
 	}
-	b, free, err := machine(ctx, c, log, opts)
+	if c.Record > 0 {
+		opts = append(opts, host.WithRecorder(newRecorder(c, log)))
+	}
+	b, e, free, err := machine(ctx, c, log, opts)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if err := b.SetEndpoints(endpoints); err != nil {
-		return nil, nil, errors.Join(&InputError{err}, free())
+		return nil, nil, nil, errors.Join(&InputError{err}, free())
 	}
-	return b, free, nil
+	return b, e, free, nil
+}
+
+// newRecorder keeps what was decided lately. On an anomaly it says so: the way to look is to fetch the recording.
+func newRecorder(c Config, log *slog.Logger) *host.Recorder {
+	return &host.Recorder{Keep: time.Duration(c.Record), OnAnomaly: func(reason string) {
+		log.Warn("something is wrong; fetch what was recorded with: wasmhost record", "reason", reason)
+	}}
 }
 
 // trapLog says that a guest failed, at most once a second: a guest that fails always would fill a disk. The metrics
@@ -177,39 +188,39 @@ func trapLog(log *slog.Logger) func(error) {
 const callLimit = 250 * time.Millisecond
 
 // machine makes the balancer with its engine: native, the built-in module, or one from a file.
-func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option) (*host.Balancer, func() error, error) {
+func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option) (*host.Balancer, *engines, func() error, error) {
 	// Placements may stay open for ever on a hijacked connection; the process does not wait for those.
 	closing := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Second) }
 	if c.Engine == "native" {
 		b, err := host.NewNativeBalancer(policy.Parse, c.Spec, opts...)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		return b, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
+		return b, &engines{}, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
 	}
 	var code []byte
 	if c.Module != "" {
 		var err error
 		if code, err = os.ReadFile(c.Module); err != nil {
-			return nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
+			return nil, nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
 		}
 	}
 	rt, m, err := module.Open(ctx, c.Cache, code, callLimit, host.WithFuel(c.Fuel),
 		host.WithWarningHandler(func(err error) { log.Warn("the module is slow", "module", c.Module, "error", err) }))
 	if errors.Is(err, host.ErrModule) {
-		return nil, nil, &InputError{fmt.Errorf("--module %s: %w", c.Module, err)}
+		return nil, nil, nil, &InputError{fmt.Errorf("--module %s: %w", c.Module, err)}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if c.Module != "" {
 		log.Info("module loaded", "module", c.Module, "sha256", m.DigestText(), "guard", m.Guard().String())
 	}
 	b, err := host.NewBalancer(ctx, m, c.Spec, opts...)
 	if err != nil {
-		return nil, nil, errors.Join(err, rt.Close(ctx))
+		return nil, nil, nil, errors.Join(err, rt.Close(ctx))
 	}
-	return b, func() error {
+	return b, &engines{runtime: rt, module: m}, func() error {
 		ctx, cancel := closing()
 		defer cancel()
 		return errors.Join(b.Close(ctx), rt.Close(context.WithoutCancel(ctx)))

@@ -60,7 +60,7 @@ func TestEnginesAgree(t *testing.T) {
 			run.change(&c)
 			require.NoError(t, c.Validate())
 			var log bytes.Buffer
-			b, free, err := newBalancer(context.Background(), c, slog.New(slog.NewTextHandler(&log, nil)))
+			b, _, free, err := newBalancer(context.Background(), c, slog.New(slog.NewTextHandler(&log, nil)))
 			require.NoError(t, err)
 			require.Contains(t, log.String(), run.logged)
 			require.Contains(t, b.Spec(), "prequal seed=7")
@@ -103,7 +103,7 @@ func TestSynchronousModeServes(t *testing.T) {
 		c.Endpoints = append(c.Endpoints, Endpoint{URL: s.URL})
 	}
 	require.NoError(t, c.Validate())
-	b, free, err := newBalancer(context.Background(), c, slog.Default())
+	b, _, free, err := newBalancer(context.Background(), c, slog.Default())
 	require.NoError(t, err)
 	h := watchOf(t, b)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -146,7 +146,7 @@ func TestKeysComeFromTheHeader(t *testing.T) {
 		c.Endpoints = append(c.Endpoints, Endpoint{URL: s.URL})
 	}
 	require.NoError(t, c.Validate())
-	b, free, err := newBalancer(context.Background(), c, slog.Default())
+	b, _, free, err := newBalancer(context.Background(), c, slog.Default())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, free()) }()
 	proxy := newProxy(b, watchOf(t, b), c, slog.New(slog.DiscardHandler))

@@ -126,7 +126,7 @@ func TestFailingReplicaLeavesAndReturns(t *testing.T) {
 	require.NoError(t, c.Validate())
 	var out syncedBuffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	b, free, err := newBalancer(t.Context(), c, log)
+	b, _, free, err := newBalancer(t.Context(), c, log)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, free()) }()
 	w, err := newWatch(b, c, log)
@@ -135,7 +135,7 @@ func TestFailingReplicaLeavesAndReturns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- w.monitor.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
-	proxy, admin := newProxy(b, w, c, log), newAdmin(b, w, new(atomic.Bool), newRegistry(b, w.monitor))
+	proxy, admin := newProxy(b, w, c, log), newAdmin(b, w, new(atomic.Bool), newRegistry(b, w.monitor), &control{b: b, engines: &engines{}}, "")
 	second := func() endpointView {
 		_, body := ask(admin, "GET", "/pool", "")
 		var v view
@@ -208,7 +208,7 @@ func TestSlowStartReachesTheBalancer(t *testing.T) {
 	c.Engine, c.Spec, c.Health.SlowStart = "native", "weighted_random seed=1", Duration(time.Hour)
 	c.Endpoints = []Endpoint{{URL: "http://a"}, {URL: "http://b", Weight: 3}}
 	require.NoError(t, c.Validate())
-	b, free, err := newBalancer(t.Context(), c, slog.New(slog.DiscardHandler))
+	b, _, free, err := newBalancer(t.Context(), c, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, free()) }()
 	w, err := newWatch(b, c, slog.New(slog.DiscardHandler))
