@@ -52,6 +52,7 @@ var importTable = []rule{
 
 	{pkg: "host", ours: []string{"engine", "wasm/abi", "wasm/dist"}, foreign: []string{wazero}, noStd: []string{"net"}},
 	{pkg: "host/trace", ours: []string{"engine", "wasm/abi"}, noStd: []string{"net"}},
+	{pkg: "host/health", ours: []string{"engine"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
 
@@ -116,6 +117,8 @@ func TestImportOrderRejects(t *testing.T) {
 		"host with HTTP":                 {"host", "x.go", "net/http", "host may not import net/http"},
 		"host with sockets":              {"host", "x.go", "net", "host may not import net"},
 		"host to the page":               {"host", "x.go", module + "/showcase", "host may not import showcase"},
+		"health with HTTP":               {"host/health", "x.go", "net/http", "host/health may not import net/http"},
+		"health with the balancer":       {"host/health", "x.go", module + "/host", "host/health may not import host"},
 		"replica side with the runtime":  {"host/replica", "x.go", wazero, "host/replica may not import " + wazero},
 		"replica side with the balancer": {"host/replica", "x.go", module + "/host", "host/replica may not import host"},
 		"adapter with the runtime":       {"host/lbhttp", "x.go", wazero + "/api", "host/lbhttp may not import " + wazero + "/api"},
