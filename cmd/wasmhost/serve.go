@@ -58,7 +58,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, drain, probe_wait, key, hint")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, drain, probe_wait, key, hint and the settings of health as their flags with _ for -")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
@@ -70,6 +70,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 	f.DurationVar((*time.Duration)(&flags.ProbeWait), "probe-wait", time.Duration(flags.ProbeWait), "with mode=sync, longest wait of a request for the answers to its probes")
 	f.StringVar(&flags.Key, "key", "", "header of a request whose value is its key, for policies by key such as maglev")
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
+	healthFlags(cmd, &flags.Health)
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "spec", policy.Names()...)
 	for _, name := range []string{"listen", "admin", "endpoint", "shards", "drain", "probe-wait", "key", "hint"} {
@@ -102,4 +103,5 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 			set()
 		}
 	}
+	overrideHealth(cmd, &c.Health, flags.Health)
 }

@@ -18,12 +18,12 @@ import (
 // endpoints out.
 type admin struct {
 	b        *host.Balancer
-	health   *health
+	watch    *watch
 	draining *atomic.Bool
 }
 
-func newAdmin(b *host.Balancer, h *health, draining *atomic.Bool, reg *prometheus.Registry) http.Handler {
-	a := &admin{b: b, health: h, draining: draining}
+func newAdmin(b *host.Balancer, w *watch, draining *atomic.Bool, reg *prometheus.Registry) http.Handler {
+	a := &admin{b: b, watch: w, draining: draining}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -41,7 +41,8 @@ GET  /healthz   the process lives
 GET  /readyz    it takes traffic: not draining, and an endpoint is ready
 GET  /pool      endpoints, live probe pool, settings in force and counts, as JSON
 GET  /spec      the policy in force
-POST /status    {"endpoint":"127.0.0.1:9001","status":"draining"}; ready, draining or unavailable
+POST /status    {"endpoint":"127.0.0.1:9001","status":"draining"}; ready, draining or unavailable;
+                it comes before what health checks say
 `
 
 // ready fails as soon as draining starts, so that what stands in front can turn away before the listener closes.
@@ -59,7 +60,7 @@ func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "no endpoint is ready", http.StatusServiceUnavailable)
 }
 
-func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b, a.health)) }
+func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b, a.watch)) }
 
 func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 	var in struct {
@@ -78,11 +79,11 @@ func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("status %q: give ready, draining or unavailable", in.Status), http.StatusBadRequest)
 		return
 	}
-	if err := a.b.SetStatus(in.Endpoint, s); err != nil {
+	if err := a.watch.monitor.SetAdmin(in.Endpoint, s); err != nil {
 		http.Error(w, fmt.Sprintf("endpoint %q: %v; GET /pool lists the names", in.Endpoint, err), http.StatusNotFound)
 		return
 	}
-	writeJSON(w, newView(a.b, a.health))
+	writeJSON(w, newView(a.b, a.watch))
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -30,7 +30,8 @@ type Config struct {
 	ProbeWait Duration   `yaml:"probe_wait"` // longest wait of a request for the answers to its own probes
 	Key       string     `yaml:"key"`        // header of a request whose value is its affinity key; empty for none
 	Hint      string     `yaml:"hint"`       // header of a request that its own probes are told; empty for none
-	Cache     string     `yaml:"-"`          // folder for compiled code; empty for none
+	Health    Health     `yaml:",inline"`
+	Cache     string     `yaml:"-"` // folder for compiled code; empty for none
 }
 
 // Endpoint is one replica. In YAML it is a URL, or a map with the settings below.
@@ -80,6 +81,7 @@ func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
 		Engine: "wasm", Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
+		Health: healthDefaults(),
 	}
 }
 
@@ -154,5 +156,5 @@ func (c *Config) Validate() error {
 		}
 		seen[e.Name] = true
 	}
-	return nil
+	return c.Health.validate(c.Endpoints)
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -58,25 +57,28 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	}
 	defer func() { err = errors.Join(err, free()) }()
 
-	health := newHealth(log, c.Endpoints)
+	watch, err := newWatch(b, c, log)
+	if err != nil {
+		return err
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() {
 		// It ends with its context; there is no other reason for it to return.
-		_ = (&host.Prober{Probe: health.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
+		_ = (&host.Prober{Probe: watch.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
 	})
-	wg.Go(func() { tryAll(background, c.Endpoints, health) })
+	wg.Go(func() { _ = watch.monitor.Run(background) }) // likewise
 
 	var draining atomic.Bool
-	reg := newRegistry(b)
-	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, c, log)))
+	reg := newRegistry(b, watch.monitor)
+	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, watch, c, log)))
 	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
 	if adminLn != nil {
-		admin = lifecycle.Start(adminLn, newAdmin(b, health, &draining, reg))
+		admin = lifecycle.Start(adminLn, newAdmin(b, watch, &draining, reg))
 		adminFailed = admin.Failed()
 		fmt.Fprintf(out, "admin listens on http://%s\n", adminLn.Addr())
 	}
@@ -114,8 +116,8 @@ func policyText(given, canonical string) string {
 }
 
 // newProxy is the library's proxy that also logs what the client is not told.
-func newProxy(b *host.Balancer, h *health, c Config, log *slog.Logger) http.Handler {
-	opts := []lbhttp.Option{lbhttp.WithWatcher(h)}
+func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handler {
+	opts := []lbhttp.Option{lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor)}
 	if c.Key != "" {
 		opts = append(opts, lbhttp.WithKey(func(r *http.Request) string { return r.Header.Get(c.Key) }))
 	}
@@ -208,31 +210,4 @@ func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer,
 		defer cancel()
 		return errors.Join(b.Close(ctx), rt.Close(context.WithoutCancel(ctx)))
 	}, nil
-}
-
-// tryAll connects to each endpoint once, so that a wrong address is seen before the first query meets it.
-func tryAll(ctx context.Context, endpoints []Endpoint, h *health) {
-	var wg sync.WaitGroup
-	for _, e := range endpoints {
-		wg.Go(func() {
-			u, err := url.Parse(e.URL)
-			if err != nil {
-				return // Validate has refused it
-			}
-			addr := u.Host
-			if u.Port() == "" {
-				addr = net.JoinHostPort(u.Hostname(), u.Scheme) // the scheme is the port's name
-			}
-			d := net.Dialer{Timeout: 2 * time.Second}
-			conn, err := d.DialContext(ctx, "tcp", addr)
-			if err != nil {
-				if ctx.Err() == nil {
-					h.unreachable(e.Name, err)
-				}
-				return
-			}
-			_ = conn.Close()
-		})
-	}
-	wg.Wait()
 }

@@ -97,7 +97,7 @@ func TestSynchronousModeServes(t *testing.T) {
 	require.NoError(t, c.Validate())
 	b, free, err := newBalancer(context.Background(), c, slog.Default())
 	require.NoError(t, err)
-	h := newHealth(slog.New(slog.DiscardHandler), c.Endpoints)
+	h := watchOf(t, b)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() {
@@ -141,7 +141,7 @@ func TestKeysComeFromTheHeader(t *testing.T) {
 	b, free, err := newBalancer(context.Background(), c, slog.Default())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, free()) }()
-	proxy := newProxy(b, newHealth(slog.New(slog.DiscardHandler), c.Endpoints), c, slog.New(slog.DiscardHandler))
+	proxy := newProxy(b, watchOf(t, b), c, slog.New(slog.DiscardHandler))
 	answers := func(user string) map[string]int {
 		seen := map[string]int{}
 		for range 20 {
