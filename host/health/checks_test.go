@@ -52,8 +52,8 @@ func TestThresholds(t *testing.T) {
 }
 
 // TestCheckTimes holds every wait to its bounds: an interval or a confirmation, jitter included, the first one
-// anywhere within the interval. Found when the jitter was drawn to one side only, and when a first failure was
-// spread too.
+// anywhere within the interval. Found when the first wait was an interval like others, and when suspicion knew no
+// bound.
 func TestCheckTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := activeConfig(t, func(a *Active) {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestLaws walks a monitor at random, by its own clock, and holds what it tells to the laws after every step. Each was
-// seen to fail: with the cap rounded up, with ejections kept while the fleet shrinks, with a panic that spares the
-// open circuits, with an operator overruled by panic, with verdicts told again when only their reason changed.
+// seen to fail: with the cap rounded up, with ejections kept while the fleet shrinks, with a panic for a
+// fleet that operators drained, with an operator overruled by panic, with verdicts told again when only their reason changed.
 func TestLaws(t *testing.T) {
 	met := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -46,14 +47,15 @@ func (f *fleet) install(vs []Verdict) error {
 	return nil
 }
 
-// apply takes changes, and holds the monitor to telling of changes only.
+// apply takes changes, and holds the monitor to telling of changes only. It runs under the monitor's lock, so that it
+// must not end the goroutine.
 func (f *fleet) apply(vs []Verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, v := range vs {
 		was, ok := f.verdicts[v.Name]
-		require.True(f.t, ok, "%s is not in the set", v.Name)
-		require.False(f.t, was.Status == v.Status && was.Share == v.Share, "%s: nothing changed", v.Name)
+		assert.True(f.t, ok, "%s is not in the set", v.Name)
+		assert.False(f.t, was.Status == v.Status && was.Share == v.Share, "%s: nothing changed", v.Name)
 		f.verdicts[v.Name] = v
 		f.applied++
 	}

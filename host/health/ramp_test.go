@@ -11,8 +11,8 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 )
 
-// TestRampIsMonotone climbs from the floor to all, never down, and in no more than its steps. Found when the elapsed
-// time was rounded up.
+// TestRampIsMonotone climbs from the floor to all, never down, and in no more than its steps. Found when it climbed
+// between them.
 func TestRampIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := Config{SlowStart: &SlowStart{

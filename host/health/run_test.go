@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine"
 )
 
 func names(n int) []string {
@@ -169,5 +171,26 @@ func TestStoppingIsNoFailure(t *testing.T) {
 		require.Equal(t, map[string]int{"a": 2, "b": 1, "c": 1}, checked)
 		cancel()
 		<-ended
+	})
+}
+
+// TestStoppingTellsWhatIsKnown opens a circuit while the monitor is being stopped: whichever it notices first, the
+// verdict is told.
+func TestStoppingTellsWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			f := newFleet(t, Config{Circuit: &Circuit{}})
+			f.set("a", "b")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- f.m.Run(ctx) }()
+			synctest.Wait()
+			cancel()
+			for range 5 {
+				f.query("b", engine.OutcomeFailure)
+			}
+			<-ended
+			require.Equal(t, "a", f.ready("a", "b"))
+		}
 	})
 }
