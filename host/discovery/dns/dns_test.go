@@ -42,8 +42,8 @@ func TestManyAddresses(t *testing.T) {
 	f := lookAt(t, Source{Name: "a.test", Port: 80}, s.addr).look(t.Context())
 	require.NoError(t, f.failed)
 	require.Len(t, f.endpoints, 500)
-	require.Equal(t, 1, s.asked["udp a.test. A"])
-	require.Equal(t, 1, s.asked["tcp a.test. A"])
+	require.Equal(t, 1, s.count("udp a.test. A"))
+	require.Equal(t, 1, s.count("tcp a.test. A"))
 }
 
 // TestTroublesAreToldApart holds that only a "no" is an empty answer.
@@ -74,7 +74,7 @@ func TestTroublesAreToldApart(t *testing.T) {
 			assert.ErrorIs(t, f.failed, c.is, name)
 		}
 	}
-	assert.Equal(t, 2, s.asked["udp broken.test. A"], "each server is tried twice")
+	assert.Equal(t, 2, s.count("udp broken.test. A"), "each server is tried twice")
 
 	closed, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -143,10 +143,12 @@ func TestServices(t *testing.T) {
 	require.Equal(t, 30*time.Second, f.ttl)
 
 	// Addresses that come along are not asked for.
+	s.mu.Lock()
 	s.extra = true
-	before := s.asked["udp one.test. A"]
+	s.mu.Unlock()
+	before := s.count("udp one.test. A")
 	require.Len(t, r.look(t.Context()).endpoints, 3)
-	require.Equal(t, before, s.asked["udp one.test. A"])
+	require.Equal(t, before, s.count("udp one.test. A"))
 
 	s.set(t, "_no._tcp.test. 60 IN SRV 0 0 0 .")
 	f = lookAt(t, Source{Name: "_no._tcp.test"}, s.addr).look(t.Context())

@@ -3,6 +3,7 @@ package dns
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -12,7 +13,6 @@ import (
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
-	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/discovery"
 )
@@ -55,6 +55,13 @@ func (s *server) set(t *testing.T, records ...string) {
 		require.NoError(t, err)
 		s.rrs = append(s.rrs, rr)
 	}
+}
+
+// count is how often something was asked, such as "udp a.test. A".
+func (s *server) count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[what]
 }
 
 func (s *server) fail(name string, rcode int) {
@@ -136,7 +143,7 @@ func namesOf(f finding) []string {
 func TestWatch(t *testing.T) {
 	s := serve(t, "a.test. 0 IN A 10.0.0.1", "a.test. 0 IN A 10.0.0.2")
 	b := &balancer{}
-	keeper := discovery.NewKeeper(b, discovery.Config{})
+	keeper := discovery.NewKeeper(b, discovery.Config{Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -149,14 +156,8 @@ func TestWatch(t *testing.T) {
 	has("10.0.0.1:80 ready, 10.0.0.2:80 ready, ")
 	looks := func(n int) {
 		t.Helper()
-		s.mu.Lock()
-		from := s.asked["udp a.test. A"]
-		s.mu.Unlock()
-		require.Eventually(t, func() bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.asked["udp a.test. A"] >= from+n
-		}, 10*time.Second, time.Millisecond)
+		from := s.count("udp a.test. A")
+		require.Eventually(t, func() bool { return s.count("udp a.test. A") >= from+n }, 10*time.Second, time.Millisecond)
 	}
 	s.set(t, "a.test. 0 IN A 10.0.0.2", "a.test. 0 IN A 10.0.0.1")
 	looks(3)
@@ -188,7 +189,7 @@ func (b *balancer) has() (out string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, ep := range b.eps {
-		out += fmt.Sprintf("%s %s, ", ep.Name, engine.Status(ep.Status))
+		out += fmt.Sprintf("%s %s, ", ep.Name, ep.Status)
 	}
 	return out
 }

@@ -41,7 +41,9 @@ func newClient(t *testing.T) (*client, *faketest.Fake) {
 		func() *discoveryv1.EndpointSlice { return &discoveryv1.EndpointSlice{} },
 		func() *discoveryv1.EndpointSliceList { return &discoveryv1.EndpointSliceList{} },
 		func(dst, src *discoveryv1.EndpointSliceList) { dst.ListMeta = src.ListMeta },
-		func(l *discoveryv1.EndpointSliceList) []*discoveryv1.EndpointSlice { return gentype.ToPointerSlice(l.Items) },
+		func(l *discoveryv1.EndpointSliceList) []*discoveryv1.EndpointSlice {
+			return gentype.ToPointerSlice(l.Items)
+		},
 		func(l *discoveryv1.EndpointSliceList, items []*discoveryv1.EndpointSlice) {
 			l.Items = gentype.FromPointerSlice(items)
 		}), fake

@@ -78,7 +78,11 @@ func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("status %q: give ready, draining or unavailable", in.Status), http.StatusBadRequest)
 		return
 	}
-	if err := a.b.SetStatus(in.Endpoint, s); err != nil {
+	set := a.b.SetStatus
+	if a.health.keeper != nil {
+		set = a.health.keeper.SetStatus // outlives the next change of the endpoints
+	}
+	if err := set(in.Endpoint, s); err != nil {
 		http.Error(w, fmt.Sprintf("endpoint %q: %v; GET /pool lists the names", in.Endpoint, err), http.StatusNotFound)
 		return
 	}

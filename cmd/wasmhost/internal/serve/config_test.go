@@ -48,6 +48,7 @@ func TestConfigRefuses(t *testing.T) {
 	const ok = "endpoints: [http://127.0.0.1:9001]\n"
 	for text, want := range map[string]string{
 		"":                                            "no endpoints: give --endpoint",
+		ok + "endpoints_file: x.json":                 "--endpoints-file and endpoints given one by one exclude each other",
 		ok + "listen: 8080":                           `--listen "8080" is not host:port`,
 		ok + "admin: nowhere":                         `--admin "nowhere" is not host:port`,
 		ok + "lisen: 127.0.0.1:1":                     "line 2: unknown setting lisen: use listen, admin",

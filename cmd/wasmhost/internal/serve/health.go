@@ -9,6 +9,7 @@ import (
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/discovery"
 )
 
 // failuresToWarn is how many probes or queries of one endpoint fail in a row before that is logged.
@@ -18,6 +19,7 @@ const failuresToWarn = 3
 // endpoint starts to fail and one when it answers again. It places nothing: that is the policy's business.
 type health struct {
 	log    *slog.Logger
+	keeper *discovery.Keeper // of the endpoints, where they are followed; nil for none
 	mu     sync.Mutex
 	states map[string]*endpointHealth
 }
@@ -86,6 +88,10 @@ func (h *health) unreachable(endpoint string, err error) {
 func (h *health) change(endpoint string, err error, f func(*endpointHealth)) {
 	h.mu.Lock()
 	s := h.states[endpoint]
+	if s == nil {
+		s = &endpointHealth{}
+		h.states[endpoint] = s
+	}
 	was := s.failing
 	f(s)
 	s.failing = s.probes >= failuresToWarn || s.queries >= failuresToWarn
@@ -111,6 +117,9 @@ func (h *health) show(v *endpointView) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.states[v.Name]
+	if s == nil {
+		return
+	}
 	v.InFlight, v.Failing = s.inFlight, s.failing
 	if s.probedAt.IsZero() {
 		return

@@ -52,6 +52,11 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		defer adminLn.Close()
 	}
 
+	if c.File != "" {
+		if c.Endpoints, err = readEndpoints(c.File); err != nil {
+			return &InputError{err}
+		}
+	}
 	b, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
 	if err != nil {
 		return err
@@ -68,6 +73,10 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		_ = (&host.Prober{Probe: health.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
 	})
 	wg.Go(func() { tryAll(background, c.Endpoints, health) })
+	if c.File != "" {
+		follow := followFile(c.File, b, health, log)
+		wg.Go(func() { follow(background) })
+	}
 
 	var draining atomic.Bool
 	reg := newRegistry(b)
