@@ -109,10 +109,10 @@ func playKeeper(t *rapid.T, reached map[string]int) {
 			reached["duplicate"]++
 		},
 		"refused": func(t *rapid.T) {
-			b.refuse = func([]host.Endpoint) error { return errors.New("no") }
+			b.refuses(func([]host.Endpoint) error { return errors.New("no") })
 			eps := append(fleet("z"), host.Endpoint{Name: "zz", Weight: rapid.Uint32().Draw(t, "weight")})
 			require.Error(t, k.Update(discovery.Snapshot{Endpoints: eps}))
-			b.refuse = nil
+			b.refuses(nil)
 			m.empty = time.Time{}
 			reached["refused"]++
 		},
@@ -142,7 +142,7 @@ func playKeeper(t *rapid.T, reached map[string]int) {
 		"": func(t *rapid.T) {
 			want := m.set()
 			have := map[string]host.Endpoint{}
-			for _, ep := range b.eps {
+			for _, ep := range b.fleet() {
 				have[ep.Name] = ep
 			}
 			require.True(t, maps.Equal(want, have), "want %v\nhave %v", want, have)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,16 +50,16 @@ func TestDrainBeforeRemoval(t *testing.T) {
 		time.Sleep(10*time.Second - 1)
 		synctest.Wait()
 		require.Equal(t, statuses{"a": ready, "b": draining, "c": draining}, b.has())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Equal(t, statuses{"a": ready, "b": draining}, b.has(), "b drains anew")
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		require.Equal(t, statuses{"a": ready}, b.has())
-		calls := b.calls
+		calls := b.told()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		require.Equal(t, calls, b.calls)
+		require.Equal(t, calls, b.told())
 		s := k.Stats()
 		require.EqualValues(t, []uint64{3, 3, 1, 2}, []uint64{s.Added, s.Vanished, s.Returned, s.Removed})
 	})
@@ -68,8 +69,17 @@ func TestDrainBeforeRemoval(t *testing.T) {
 func TestDrainEndsWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &double{t: t}
-		open := map[string]int64{"b": 1}
-		k := discovery.NewKeeper(b, discovery.Config{Log: quiet, InFlight: func(name string) int64 { return open[name] }})
+		var ofA, ofB atomic.Int64
+		ofB.Store(1)
+		k := discovery.NewKeeper(b, discovery.Config{Log: quiet, InFlight: func(name string) int64 {
+			switch name {
+			case "a":
+				return ofA.Load()
+			case "b":
+				return ofB.Load()
+			}
+			return 0
+		}})
 		update(t, k, "a", "b", "c")
 		update(t, k, "a")
 		time.Sleep(400 * time.Millisecond)
@@ -81,17 +91,17 @@ func TestDrainEndsWhenIdle(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Contains(t, b.has(), "b")
-		open["b"] = 0
+		ofB.Store(0)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, statuses{"a": ready}, b.has())
 
-		open["a"] = 1
+		ofA.Store(1)
 		update(t, k, "d")
 		time.Sleep(30*time.Second - 1)
 		synctest.Wait()
 		require.Contains(t, b.has(), "a")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.NotContains(t, b.has(), "a", "the grace is the most")
 	})
@@ -103,7 +113,7 @@ func TestEmptyIsNotBelievedAtOnce(t *testing.T) {
 		b := &double{t: t}
 		k := discovery.NewKeeper(b, discovery.Config{HoldEmpty: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		update(t, k)
-		require.Equal(t, 1, b.calls, "there was nothing to protect")
+		require.Equal(t, 1, b.told(), "there was nothing to protect")
 		update(t, k, "a", "b")
 		update(t, k)
 		require.Equal(t, statuses{"a": ready, "b": ready}, b.has())
@@ -153,10 +163,10 @@ func TestRefusedSnapshots(t *testing.T) {
 		require.Equal(t, statuses{"a": ready, "b": ready}, b.has())
 	}
 	no := errors.New("the policy will not have it")
-	b.refuse = func([]host.Endpoint) error { return no }
+	b.refuses(func([]host.Endpoint) error { return no })
 	require.ErrorIs(t, k.Update(discovery.Snapshot{Revision: 9, Endpoints: fleet("c")}), no)
 	require.ErrorIs(t, k.SetStatus("a", unavailable), no)
-	b.refuse = nil
+	b.refuses(nil)
 	require.Equal(t, uint64(4), k.Stats().Refused)
 	require.Zero(t, k.Stats().Revision)
 	update(t, k, "b")
@@ -174,12 +184,12 @@ func TestDrainingGivesWay(t *testing.T) {
 		time.Sleep(time.Second)
 		update(t, k, "c", "d")
 		require.Equal(t, statuses{"b": draining, "c": ready, "d": ready}, b.has(), "a vanished first")
-		b.refuse = func(eps []host.Endpoint) error {
+		b.refuses(func(eps []host.Endpoint) error {
 			if len(eps) > 2 {
 				return errors.New("too many")
 			}
 			return nil
-		}
+		})
 		update(t, k, "e", "f")
 		require.Equal(t, statuses{"e": ready, "f": ready}, b.has())
 	})
@@ -192,11 +202,11 @@ func TestRemovalIsTriedAgain(t *testing.T) {
 		k := discovery.NewKeeper(b, discovery.Config{Log: quiet})
 		update(t, k, "a", "b")
 		update(t, k, "a")
-		b.refuse = func([]host.Endpoint) error { return errors.New("no") }
+		b.refuses(func([]host.Endpoint) error { return errors.New("no") })
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		require.Contains(t, b.has(), "b")
-		b.refuse = nil
+		b.refuses(nil)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		require.Equal(t, statuses{"a": ready}, b.has())

@@ -94,7 +94,7 @@ func (p *parser) open(d json.Delim, what string) error {
 
 func (p *parser) file() error {
 	seen := 0
-	err := p.object("an object with endpoints", []string{"endpoints"}, func(_ string, _ int) error {
+	err := p.object("an object with endpoints", []string{"endpoints"}, func(string) error {
 		seen++
 		if err := p.open('[', "a list of endpoints"); err != nil {
 			return err
@@ -117,7 +117,7 @@ func (p *parser) file() error {
 }
 
 // object reads an object whose keys are among those given, each once; value reads what a key has.
-func (p *parser) object(what string, keys []string, value func(key string, at int) error) error {
+func (p *parser) object(what string, keys []string, value func(key string) error) error {
 	if err := p.open('{', what); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (p *parser) object(what string, keys []string, value func(key string, at in
 			return p.at(at, fmt.Errorf("%q is given twice", key))
 		}
 		seen[key] = true
-		if err := value(key, at); err != nil {
+		if err := value(key); err != nil {
 			return err
 		}
 	}
@@ -152,7 +152,7 @@ func (p *parser) endpoint() error {
 	}
 	var ep host.Endpoint
 	nameAt := start
-	err := p.object("an endpoint", fields, func(key string, at int) (err error) {
+	err := p.object("an endpoint", fields, func(key string) (err error) {
 		switch key {
 		case "address":
 			ep.Addr, _, err = p.word(key)
@@ -169,13 +169,13 @@ func (p *parser) endpoint() error {
 			n, err = p.number(key, 0, math.MaxUint8)
 			ep.Priority = uint8(n)
 		case "status":
-			var word string
-			if word, at, err = p.word(key); err != nil {
+			word, at, err := p.word(key)
+			if err != nil {
 				return err
 			}
 			var ok bool
 			if ep.Status, ok = engine.ParseStatus(word); !ok {
-				err = p.at(at, fmt.Errorf("status %q: use ready, draining or unavailable", word))
+				return p.at(at, fmt.Errorf("status %q: use ready, draining or unavailable", word))
 			}
 		}
 		return err

@@ -86,6 +86,26 @@ func (d *double) SetEndpoints(eps []host.Endpoint) error {
 	return nil
 }
 
+// refuses lets f refuse what follows; nil refuses nothing.
+func (d *double) refuses(f func([]host.Endpoint) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refuse = f
+}
+
+// told is how often it was told anything.
+func (d *double) told() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
+}
+
+func (d *double) fleet() []host.Endpoint {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.eps
+}
+
 func (d *double) has() map[string]engine.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
