@@ -143,6 +143,16 @@ func TestFileOfTheSameSize(t *testing.T) {
 		after()
 		_, names, _ = sink.heard()
 		require.Equal(t, []string{"a:1"}, names)
+
+		// Another file of the same size and time, as a copy that keeps times makes it, is read all the same.
+		dated(now)
+		after()
+		write(t, path+".new", strings.Replace(one, "a:1", "d:1", 1))
+		require.NoError(t, os.Chtimes(path+".new", now, now))
+		require.NoError(t, os.Rename(path+".new", path))
+		after()
+		_, names, _ = sink.heard()
+		require.Equal(t, []string{"d:1"}, names)
 	})
 }
 

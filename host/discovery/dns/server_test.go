@@ -2,6 +2,7 @@ package dns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -169,6 +170,21 @@ func TestWatch(t *testing.T) {
 	require.Eventually(t, func() bool { return keeper.Stats().Failing != nil }, 10*time.Second, time.Millisecond)
 	require.ErrorIs(t, keeper.Stats().Failing, ErrNotFound)
 	has("10.0.0.1:80 draining, 10.0.0.2:80 ready, 10.0.0.3:80 ready, ")
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// TestWatchTellsWhatItFound has a target that cannot be found: the others serve, and the failure is reported.
+func TestWatchTellsWhatItFound(t *testing.T) {
+	s := serve(t, "_s._tcp.test. 60 IN SRV 1 1 80 a.test.", "_s._tcp.test. 60 IN SRV 1 1 80 b.test.", "b.test. 60 IN A 10.0.0.2")
+	s.fail("a.test.", dns.RcodeServerFailure)
+	b := &balancer{}
+	keeper := discovery.NewKeeper(b, discovery.Config{Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- keeper.Follow(ctx, &Source{Name: "_s._tcp.test", Servers: []string{s.addr}}) }()
+	require.Eventually(t, func() bool { return b.has() == "10.0.0.2:80 ready, " }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(keeper.Stats().Failing, ErrServer) }, 10*time.Second, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
