@@ -56,6 +56,7 @@ var importTable = []rule{
 	{pkg: "host/health", ours: []string{"engine"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
+	{pkg: "host/discovery", ours: []string{"engine", "host"}, noStd: []string{"net"}},
 
 	{pkg: "showcase/sim", ours: []string{"engine", "engine/probe", "engine/policy"}, std: with(pure, "math", "container/heap")},
 	{pkg: "showcase/...", ours: []string{"engine/...", "host", "showcase/...", "web"}, foreign: []string{templ, websocket}},

@@ -28,6 +28,7 @@ The admin listener answers /metrics, /healthz, /readyz, /pool, /spec and POST /s
 SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		Example: `  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002
   wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80
+  wasmhost serve --endpoints-file endpoints.json
   wasmhost serve --config proxy.yaml
   curl -d '{"endpoint":"127.0.0.1:9001","status":"draining"}' http://127.0.0.1:9901/status`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -58,10 +59,11 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health as their flags with _ for -")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health as their flags with _ for -")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
+	f.StringVar(&flags.File, "endpoints-file", "", "JSON file with the replicas, watched for changes, instead of --endpoint")
 	f.StringVar(&flags.Spec, "spec", flags.Spec, "policy and its settings")
 	f.IntVar(&flags.Shards, "shards", flags.Shards, "policy instances, each a client with its own probes")
 	f.StringVar(&flags.Engine, "engine", flags.Engine, "wasm or native")
@@ -104,10 +106,17 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 				c.Endpoints = append(c.Endpoints, serve.Endpoint{URL: url})
 			}
 		},
+		"endpoints-file": func() { c.File = flags.File },
 	} {
 		if cmd.Flags().Changed(name) {
 			set()
 		}
 	}
 	overrideHealth(cmd, &c.Health, flags.Health)
+	// One flag overrides the file's other way to name the replicas; both flags are a mistake, which Validate finds.
+	if one, other := cmd.Flags().Changed("endpoint"), cmd.Flags().Changed("endpoints-file"); one && !other {
+		c.File = ""
+	} else if other && !one {
+		c.Endpoints = nil
+	}
 }

@@ -20,20 +20,21 @@ import (
 
 // Config is all that a proxy needs to know. The YAML names are those of --config files.
 type Config struct {
-	Listen    string     `yaml:"listen"`     // address of the proxy
-	Admin     string     `yaml:"admin"`      // address of the admin listener; "off" for none
-	Spec      string     `yaml:"spec"`       // policy and settings
-	Shards    int        `yaml:"shards"`     // policy instances; each is a client of its own with its own probes
-	Endpoints []Endpoint `yaml:"endpoints"`  // the replicas
-	Engine    string     `yaml:"engine"`     // wasm or native
-	Module    string     `yaml:"module"`     // a module's file; empty for the one inside this binary
-	Fuel      int64      `yaml:"fuel"`       // of one call into a module from a file, in loop iterations
-	Drain     Duration   `yaml:"drain"`      // longest wait for open requests after SIGTERM
-	ProbeWait Duration   `yaml:"probe_wait"` // longest wait of a request for the answers to its own probes
-	Key       string     `yaml:"key"`        // header of a request whose value is its affinity key; empty for none
-	Hint      string     `yaml:"hint"`       // header of a request that its own probes are told; empty for none
-	Record    Duration   `yaml:"record"`     // how long decisions are kept for replay; 0 for not at all
-	TokenFile string     `yaml:"token_file"` // holds what the admin listener asks of those who change something; empty for none
+	Listen    string     `yaml:"listen"`         // address of the proxy
+	Admin     string     `yaml:"admin"`          // address of the admin listener; "off" for none
+	Spec      string     `yaml:"spec"`           // policy and settings
+	Shards    int        `yaml:"shards"`         // policy instances; each is a client of its own with its own probes
+	Endpoints []Endpoint `yaml:"endpoints"`      // the replicas
+	File      string     `yaml:"endpoints_file"` // a JSON file with the replicas, watched; instead of endpoints
+	Engine    string     `yaml:"engine"`         // wasm or native
+	Module    string     `yaml:"module"`         // a module's file; empty for the one inside this binary
+	Fuel      int64      `yaml:"fuel"`           // of one call into a module from a file, in loop iterations
+	Drain     Duration   `yaml:"drain"`          // longest wait for open requests after SIGTERM
+	ProbeWait Duration   `yaml:"probe_wait"`     // longest wait of a request for the answers to its own probes
+	Key       string     `yaml:"key"`            // header of a request whose value is its affinity key; empty for none
+	Hint      string     `yaml:"hint"`           // header of a request that its own probes are told; empty for none
+	Record    Duration   `yaml:"record"`         // how long decisions are kept for replay; 0 for not at all
+	TokenFile string     `yaml:"token_file"`     // holds what the admin listener asks of those who change something; empty for none
 	Health    Health     `yaml:",inline"`
 	Cache     string     `yaml:"-"` // folder for compiled code; empty for none
 
@@ -138,8 +139,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--key is %q: give the name of a header", c.Key)
 	case !headerName.MatchString(c.Hint):
 		return fmt.Errorf("--hint is %q: give the name of a header", c.Hint)
-	case len(c.Endpoints) == 0:
-		return errors.New("no endpoints: give --endpoint URL for each replica, or endpoints in --config")
+	case c.File != "" && len(c.Endpoints) > 0:
+		return errors.New("--endpoints-file and endpoints given one by one exclude each other: leave one out")
+	case c.File == "" && len(c.Endpoints) == 0:
+		return errors.New("no endpoints: give --endpoint URL for each replica, --endpoints-file FILE, or endpoints in --config")
 	}
 	// The built-in module knows the same policies as this binary, and a file of one's own may know others.
 	if c.Module == "" {
@@ -150,13 +153,9 @@ func (c *Config) Validate() error {
 	seen := map[string]bool{}
 	for i := range c.Endpoints {
 		e := &c.Endpoints[i]
-		u, err := url.Parse(e.URL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
-			u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("endpoint %q is not a base URL: give one such as http://127.0.0.1:9001", e.URL)
-		}
-		if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
-			return fmt.Errorf("endpoint %q has no such port: give 1 to 65535", e.URL)
+		u, err := baseURL(e.URL)
+		if err != nil {
+			return err
 		}
 		if e.Name == "" {
 			e.Name = u.Host
@@ -187,4 +186,17 @@ func (c *Config) readToken() error {
 		return fmt.Errorf("--token-file: the token in %s has %d bytes: give at least %d", c.TokenFile, len(c.token), leastToken)
 	}
 	return nil
+}
+
+// baseURL checks where an endpoint is reached.
+func baseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("endpoint %q is not a base URL: give one such as http://127.0.0.1:9001", text)
+	}
+	if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
+		return nil, fmt.Errorf("endpoint %q has no such port: give 1 to 65535", text)
+	}
+	return u, nil
 }

@@ -101,6 +101,7 @@ func TestConfigRefuses(t *testing.T) {
 		"endpoints: [http://a, http://a]":                                `endpoint "a" is given twice`,
 		ok + "fuel: 5":                                                   "--fuel is 5: give 10000 to 1000000000000",
 		ok + "fuel: plenty":                                              `line 2: "plenty" is not a whole number`,
+		ok + "endpoints_file: x.json":                                    "--endpoints-file and endpoints given one by one exclude each other",
 	} {
 		_, err := load(t, text)
 		require.ErrorContains(t, err, want, text)

@@ -51,6 +51,11 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		defer adminLn.Close()
 	}
 
+	if c.File != "" {
+		if c.Endpoints, err = readEndpoints(c.File); err != nil {
+			return &InputError{err}
+		}
+	}
 	b, engines, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
 	if err != nil {
 		return err
@@ -70,6 +75,10 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		_ = (&host.Prober{Probe: watch.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
 	})
 	wg.Go(func() { _ = watch.monitor.Run(background) }) // likewise
+	if c.File != "" {
+		follow := followFile(c.File, watch, log)
+		wg.Go(func() { follow(background) })
+	}
 
 	var draining atomic.Bool
 	reg := newRegistry(b, watch.monitor)

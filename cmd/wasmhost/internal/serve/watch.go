@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/discovery"
 	"github.com/headroom-lb/headroom/host/health"
 )
 
@@ -25,11 +27,14 @@ type watch struct {
 	log     *slog.Logger
 	b       *host.Balancer
 	monitor *health.Monitor
-	states  map[string]*endpointState // the map does not change
+	keeper  *discovery.Keeper // of the endpoints, where they are followed; nil for none
+
+	known  sync.RWMutex
+	states map[string]*endpointState
 }
 
 type endpointState struct {
-	weight   uint32 // as configured
+	given    host.Endpoint // as configured, or as its source says
 	inFlight atomic.Int64
 
 	mu       sync.Mutex
@@ -44,18 +49,13 @@ const failuresToWarn = 3
 // newWatch makes the monitor of a config over its balancer. Its Run must be called for time to pass.
 func newWatch(b *host.Balancer, c Config, log *slog.Logger) (*watch, error) {
 	w := &watch{log: log, b: b, states: map[string]*endpointState{}}
-	names := make([]string, len(c.Endpoints))
-	for i, e := range c.Endpoints {
-		names[i] = e.Name
-		w.states[e.Name] = &endpointState{weight: e.Weight}
-	}
 	settings := health.Config{Panic: c.Health.Panic, Log: log}
 	if c.Health.Panic == 0 {
 		settings.Panic = -1
 	}
 	if c.Health.Interval > 0 {
 		settings.Active = &health.Active{
-			Check: checker(c), Interval: time.Duration(c.Health.Interval), Timeout: time.Duration(c.Health.Timeout),
+			Check: w.checker(c.Health.Path), Interval: time.Duration(c.Health.Interval), Timeout: time.Duration(c.Health.Timeout),
 			Healthy: c.Health.Healthy, Unhealthy: c.Health.Unhealthy,
 		}
 	}
@@ -72,8 +72,70 @@ func newWatch(b *host.Balancer, c Config, log *slog.Logger) (*watch, error) {
 	if w.monitor, err = health.New(settings, w.apply); err != nil {
 		return nil, err
 	}
-	return w, w.monitor.SetEndpoints(names, w.put)
+	return w, w.SetEndpoints(b.Endpoints())
 }
+
+// SetEndpoints changes the set, of the balancer and of the monitor at once. An endpoint that its source gives as draining
+// or unavailable is that, whatever checks say.
+func (w *watch) SetEndpoints(eps []host.Endpoint) error {
+	names, next := make([]string, len(eps)), make(map[string]*endpointState, len(eps))
+	w.known.RLock()
+	for i, ep := range eps {
+		names[i] = ep.Name
+		s := &endpointState{}
+		if was := w.states[ep.Name]; was != nil {
+			s = was
+		}
+		next[ep.Name] = s
+	}
+	for name, s := range w.states {
+		if next[name] == nil && s.inFlight.Load() != 0 {
+			next[name] = s // its requests are still to end
+		}
+	}
+	w.known.RUnlock()
+	return w.monitor.SetEndpoints(names, func(verdicts []health.Verdict) error {
+		byName := make(map[string]health.Verdict, len(verdicts))
+		for _, v := range verdicts {
+			byName[v.Name] = v
+		}
+		judged := slices.Clone(eps)
+		for i := range judged {
+			judge(&judged[i], eps[i], byName[eps[i].Name])
+		}
+		if err := w.b.SetEndpoints(judged); err != nil {
+			return err
+		}
+		w.known.Lock()
+		defer w.known.Unlock()
+		for _, ep := range eps {
+			next[ep.Name].given = ep
+		}
+		w.states = next
+		return nil
+	})
+}
+
+// judge makes an endpoint what its source and its verdict make of it.
+func judge(ep *host.Endpoint, given host.Endpoint, v health.Verdict) {
+	ep.Weight = v.Weight(given.Weight)
+	if ep.Status = given.Status; given.Status == engine.StatusReady {
+		ep.Status = v.Status
+	}
+}
+
+// state is what is known of an endpoint. One that nobody gave has a state of its own, which is not kept.
+func (w *watch) state(name string) *endpointState {
+	w.known.RLock()
+	defer w.known.RUnlock()
+	if s := w.states[name]; s != nil {
+		return s
+	}
+	return &endpointState{}
+}
+
+// inFlight is the number of this proxy's requests that an endpoint has open.
+func (w *watch) inFlight(endpoint string) int64 { return w.state(endpoint).inFlight.Load() }
 
 // apply passes changes on to the balancer.
 func (w *watch) apply(changed []health.Verdict) {
@@ -85,7 +147,7 @@ func (w *watch) apply(changed []health.Verdict) {
 
 // put gives verdicts to the balancer, several of them or weights in one go.
 func (w *watch) put(verdicts []health.Verdict) error {
-	if len(verdicts) == 1 && verdicts[0].Share == 0 {
+	if len(verdicts) == 1 && verdicts[0].Share == 0 && w.state(verdicts[0].Name).given.Status == engine.StatusReady {
 		return w.b.SetStatus(verdicts[0].Name, verdicts[0].Status)
 	}
 	byName := make(map[string]health.Verdict, len(verdicts))
@@ -95,7 +157,7 @@ func (w *watch) put(verdicts []health.Verdict) error {
 	eps := w.b.Endpoints()
 	for i := range eps {
 		if v, ok := byName[eps[i].Name]; ok {
-			eps[i].Status, eps[i].Weight = v.Status, v.Weight(w.states[v.Name].weight)
+			judge(&eps[i], w.state(v.Name).given, v)
 		}
 	}
 	return w.b.SetEndpoints(eps)
@@ -109,7 +171,7 @@ func (w *watch) probing(next host.ProbeFunc) host.ProbeFunc {
 		if errors.Is(err, context.Canceled) {
 			return rd, err // the proxy is stopping
 		}
-		s := w.states[ep.Name]
+		s := w.state(ep.Name)
 		s.mu.Lock()
 		was := s.failed
 		s.probedAt, s.probeErr = time.Now(), err
@@ -132,9 +194,9 @@ func (w *watch) probing(next host.ProbeFunc) host.ProbeFunc {
 }
 
 // Sent, Answered and Ended make it an lbhttp.Watcher.
-func (w *watch) Sent(endpoint string)   { w.states[endpoint].inFlight.Add(1) }
+func (w *watch) Sent(endpoint string)   { w.state(endpoint).inFlight.Add(1) }
 func (w *watch) Answered(string, error) {}
-func (w *watch) Ended(endpoint string)  { w.states[endpoint].inFlight.Add(-1) }
+func (w *watch) Ended(endpoint string)  { w.state(endpoint).inFlight.Add(-1) }
 
 // probeView is the last probe of an endpoint.
 type probeView struct {
@@ -146,7 +208,7 @@ type probeView struct {
 // show fills in what is known of an endpoint.
 func (w *watch) show(v *endpointView, verdict health.Verdict) {
 	v.Failing, v.Cause, v.Panic, v.Reason = verdict.Cause.Failing(), verdict.Cause.String(), verdict.Panic, verdict.Reason
-	s := w.states[v.Name]
+	s := w.state(v.Name)
 	v.InFlight = s.inFlight.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,13 +222,9 @@ func (w *watch) show(v *endpointView, verdict health.Verdict) {
 }
 
 // checker connects to an endpoint or, with a path, asks for it and wants a status of 200 to 399.
-func checker(c Config) health.CheckFunc {
-	urls := map[string]string{}
-	for _, e := range c.Endpoints {
-		urls[e.Name] = e.URL
-	}
-	if c.Health.Path == "" {
-		return func(ctx context.Context, name string) error { return connect(ctx, urls[name]) }
+func (w *watch) checker(path string) health.CheckFunc {
+	if path == "" {
+		return func(ctx context.Context, name string) error { return connect(ctx, w.state(name).given.Addr) }
 	}
 	client := &http.Client{
 		// Every check comes as a new client would.
@@ -174,7 +232,7 @@ func checker(c Config) health.CheckFunc {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return func(ctx context.Context, name string) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(urls[name], "/")+c.Health.Path, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(w.state(name).given.Addr, "/")+path, nil)
 		if err != nil {
 			return err
 		}
@@ -185,7 +243,7 @@ func checker(c Config) health.CheckFunc {
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode < 200 || resp.StatusCode >= 400 {
-			return fmt.Errorf("%s answers with status %d, want 200 to 399", c.Health.Path, resp.StatusCode)
+			return fmt.Errorf("%s answers with status %d, want 200 to 399", path, resp.StatusCode)
 		}
 		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 		return err

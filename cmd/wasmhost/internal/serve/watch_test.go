@@ -87,10 +87,11 @@ func TestCheckers(t *testing.T) {
 		}
 		w.WriteHeader(int(status.Load()))
 	}))
-	c := Config{Endpoints: []Endpoint{{Name: "a", URL: replica.URL + "/prefix/"}, {Name: "nowhere", URL: "http://nowhere.invalid"}}}
-	connects := checker(c)
-	c.Health.Path = "/up?full=1"
-	asks := checker(c)
+	w := &watch{states: map[string]*endpointState{
+		"a":       {given: host.Endpoint{Addr: replica.URL + "/prefix/"}},
+		"nowhere": {given: host.Endpoint{Addr: "http://nowhere.invalid"}},
+	}}
+	connects, asks := w.checker(""), w.checker("/up?full=1")
 	require.NoError(t, connects(t.Context(), "a"))
 	for code, want := range map[int64]string{204: "", 302: "", 400: "status 400, want 200 to 399", 503: "/up?full=1 answers with status 503"} {
 		status.Store(code)

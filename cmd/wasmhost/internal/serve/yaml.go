@@ -38,7 +38,7 @@ func plainly(err error) error {
 	}
 	lines := make([]string, len(wrong.Errors))
 	for i, line := range wrong.Errors {
-		line = unknownField.ReplaceAllString(line, "unknown setting $1: use listen, admin, spec, shards, endpoints, engine, module, fuel, drain, probe_wait, key, hint, record, token_file, health_interval, health_timeout, health_path, health_healthy, health_unhealthy, health_failures, health_panic, outlier, slow_start")
+		line = unknownField.ReplaceAllString(line, "unknown setting $1: use listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file, health_interval, health_timeout, health_path, health_healthy, health_unhealthy, health_failures, health_panic, outlier, slow_start")
 		line = repeatedKey.ReplaceAllString(line, "$1 is given twice")
 		lines[i] = wrongType.ReplaceAllStringFunc(line, func(s string) string {
 			m := wrongType.FindStringSubmatch(s)
