@@ -59,6 +59,7 @@ var importTable = []rule{
 	{pkg: "host/discovery", ours: []string{"engine", "host"}, noStd: []string{"net"}},
 
 	{pkg: "showcase/sim", ours: []string{"engine", "engine/probe", "engine/policy"}, std: with(pure, "math", "container/heap")},
+	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim"}, noStd: []string{"net", "os", "time", "math/rand"}},
 	{pkg: "showcase/...", ours: []string{"engine/...", "host", "showcase/...", "web"}, foreign: []string{templ, websocket}},
 	{pkg: "web"},
 
@@ -125,6 +126,7 @@ func TestImportOrderRejects(t *testing.T) {
 		"replica side with the balancer": {"host/replica", "x.go", module + "/host", "host/replica may not import host"},
 		"adapter with the runtime":       {"host/lbhttp", "x.go", wazero + "/api", "host/lbhttp may not import " + wazero + "/api"},
 		"simulator with randomness":      {"showcase/sim", "x.go", "math/rand/v2", "showcase/sim may not import math/rand/v2"},
+		"an experiment with a clock":     {"showcase/experiment", "x.go", "time", "showcase/experiment may not import time"},
 		"a kit in production":            {"host/lbhttp", "x.go", "testing", "host/lbhttp may not import testing"},
 		"a library under host":           {"host", "x.go", "github.com/spf13/cobra", "host may not import github.com/spf13/cobra"},
 		"a library with a like name":     {"host", "x.go", wazero + "evil", "host may not import " + wazero + "evil"},
