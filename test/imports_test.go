@@ -52,6 +52,7 @@ var importTable = []rule{
 
 	{pkg: "host", ours: []string{"engine", "wasm/abi", "wasm/dist"}, foreign: []string{wazero}, noStd: []string{"net"}},
 	{pkg: "host/trace", ours: []string{"engine", "wasm/abi"}, noStd: []string{"net"}},
+	{pkg: "host/hosttest", ours: []string{"engine", "engine/enginetest", "host", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
 
@@ -70,7 +71,7 @@ var importTable = []rule{
 var testForeign = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
 
 // mayImportTesting are packages whose work is measuring or testing for others; nothing else that ships may.
-var mayImportTesting = []string{"engine/enginetest", "cmd/wasmhost/internal/bench"}
+var mayImportTesting = []string{"engine/enginetest", "host/hosttest", "cmd/wasmhost/internal/bench"}
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
 

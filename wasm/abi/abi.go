@@ -54,7 +54,7 @@ const (
 func Exports() []Export {
 	return []Export{
 		{FuncVersion, "", "i", "major << 16 | minor; called before all else", false},
-		{FuncArena, "i", "i", "makes the arena hold at least so many bytes; returns its address, which holds until the next call of this function", false},
+		{FuncArena, "i", "i", "makes the arena hold at least so many bytes, up to ArenaMax; returns its address, which holds until the next call of this function, or 0 if there is no room for so many", false},
 		{FuncConfigure, "il", "i", "takes the spec line, so many bytes at the arena, and a salt for the seed, 0 for none; returns a code; lb_text then tells the canonical spec or the reason", false},
 		{FuncCandidates, "li", "i", "takes the instant and so many candidate records at the arena; returns a code; the old set stands on an error", false},
 		{FuncStatus, "lli", "i", "takes the instant, a replica's ID and its status; returns a code", false},
@@ -79,6 +79,7 @@ func Exports() []Export {
 // Sizes and bounds. The arena starts at ArenaMin bytes.
 const (
 	ArenaMin      = 8192
+	ArenaMax      = 16 << 20 // more is never asked for; a state block is no larger
 	MaxTried      = engine.MaxTried
 	MaxAnswers    = engine.MaxAnswers
 	MaxProbes     = 64
