@@ -19,10 +19,12 @@ type law struct {
 	check     func(t *trial) error
 }
 
+const trapLaw = "no call traps"
+
 // generalLaws bind every guest, in the order in which a failure is best understood.
 func generalLaws() []law {
 	return []law{
-		{"no call traps", true, noTrap},
+		{trapLaw, true, noTrap},
 		{"a decision names a candidate and a regime", true, decisionInRange},
 		{"a decision is for an eligible replica", true, decisionEligible},
 		{"a decision avoids the replicas tried", true, decisionNotTried},

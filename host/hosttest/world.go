@@ -31,6 +31,9 @@ type world struct {
 	now   engine.Instant
 	fleet []engine.Candidate
 	said  []string
+
+	made    int // calls
+	trapped bool
 }
 
 // reply is what came of a call.
@@ -49,7 +52,12 @@ func (r *reply) broken() bool {
 }
 
 func (r *reply) text() string {
-	if r.err != nil {
+	switch {
+	case errors.Is(r.err, host.ErrTrap):
+		return "trap"
+	case errors.Is(r.err, host.ErrAnswer):
+		return fmt.Sprint("a wrong answer, index ", r.d.Index)
+	case r.err != nil:
 		return abi.NameOf(r.err)
 	}
 	return r.what
@@ -118,6 +126,8 @@ func (w *world) doAt(c *call, now engine.Instant) (r reply) {
 			r.what += fmt.Sprintf("; %s RIF %d, latency %d, %d uses", nameOfID(e.ID), e.RIF, e.Latency, e.Uses)
 		}
 	}
+	w.made++
+	w.trapped = w.trapped || errors.Is(r.err, host.ErrTrap)
 	w.said = append(w.said, c.String()+prefix(" → ", r.text()))
 	return r
 }
@@ -168,15 +178,16 @@ func (t *trial) world() (*world, error) {
 	return w, nil
 }
 
-// end frees the guests and returns what the first was told.
-func (t *trial) end() (said []string) {
+// end frees the guests and tells of the first: what was said, and how many of the calls were made.
+func (t *trial) end() (said []string, made int, trapped bool) {
 	for i, w := range t.worlds {
 		if i == 0 {
-			said = w.said
+			said, made = w.said, w.made
 		}
+		trapped = trapped || w.trapped
 		_ = w.Close(t.ctx)
 	}
-	return said
+	return said, made, trapped
 }
 
 // walk makes the calls on a fresh guest and shows each to look.
