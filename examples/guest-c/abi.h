@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LB_VERSION (1 << 16 | 1)
+#define LB_VERSION (1 << 16 | 2)
 
 #define LB_ARENA_MIN 8192 /* bytes that the arena holds at least */
 #define LB_ARENA_MAX 16777216 /* bytes that are asked for at most; also the bound of a state block */
@@ -47,6 +47,16 @@ _Static_assert(offsetof(lb_answer_record, id) == 0, "offset of id");
 _Static_assert(offsetof(lb_answer_record, latency) == 8, "offset of latency");
 _Static_assert(offsetof(lb_answer_record, asked) == 16, "offset of asked");
 _Static_assert(offsetof(lb_answer_record, rif) == 24, "offset of rif");
+
+/* a replica's queries in flight, one row of lb_in_flight; since 1.2 */
+typedef struct {
+	uint64_t id; /* identity; one that is not in the fleet is passed over */
+	uint32_t queries; /* placed and not reported */
+	uint8_t zero0[4];
+} lb_in_flight_record;
+_Static_assert(sizeof(lb_in_flight_record) == 16, "size of lb_in_flight_record");
+_Static_assert(offsetof(lb_in_flight_record, id) == 0, "offset of id");
+_Static_assert(offsetof(lb_in_flight_record, queries) == 8, "offset of queries");
 
 /* what lb_decide decided; the host reads it if the index is not negative */
 typedef struct {
@@ -267,6 +277,9 @@ int64_t lb_block(void);
 
 /* takes a state block, so many bytes at the arena; returns a code; the old state stands on an error */
 int32_t lb_restore(int32_t bytes);
+
+/* optional, since 1.2: takes a count of in-flight records at the arena, which replace the counts of all queries in flight, none for who is not named; returns a code; a guest without it starts anew after a failure or a swap */
+int32_t lb_in_flight(int32_t count);
 
 /* returns the length of the last text, which it writes at the arena */
 int32_t lb_text(void);

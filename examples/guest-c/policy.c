@@ -261,6 +261,22 @@ int32_t LB_EXPORT(lb_inspect)(void)
 	return 0;
 }
 
+/* A guest that takes over from another is told what is in flight. */
+int32_t LB_EXPORT(lb_in_flight)(int32_t count)
+{
+	const lb_in_flight_record *in = (const lb_in_flight_record *)arena;
+	if ((uint32_t)count > sizeof arena / sizeof *in)
+		return say(LB_E_CAPACITY, "more in-flight records than the arena holds");
+	for (uint32_t i = 0; i < here->block.count; i++)
+		here->block.slots[i] = (uint64_t)status_of(i) << 32;
+	for (int32_t i = 0; i < count; i++) {
+		int32_t slot = slot_of(in[i].id);
+		if (slot >= 0)
+			here->block.slots[slot] |= in[i].queries;
+	}
+	return 0;
+}
+
 int64_t LB_EXPORT(lb_block)(void)
 {
 	return (int64_t)(uintptr_t)&here->block << 32 | (HEAD + 8 * here->block.count);

@@ -19,6 +19,7 @@ const (
 	opForget
 	opProbes
 	opEntries
+	opTakeOver
 )
 
 // call is one call of a guest, as data: it can be made again, left out, or made plainer.
@@ -36,6 +37,13 @@ type call struct {
 	latency engine.Duration
 	asked   engine.Duration // before now
 	load    engine.LoadReport
+	open    []flight
+}
+
+// flight is what another guest has in flight.
+type flight struct {
+	who     int
+	queries uint32
 }
 
 type row struct {
@@ -165,8 +173,17 @@ func (c *call) words() string {
 		return fmt.Sprintf("forget %s, asked %d ns ago", nameOf(c.who), c.asked)
 	case opProbes:
 		return "who is to be probed"
-	default:
+	case opEntries:
 		return "what entries are held"
+	default:
+		s := "in flight are now"
+		for _, f := range c.open {
+			s += fmt.Sprintf(" %d on %s", f.queries, nameOf(f.who))
+		}
+		if len(c.open) == 0 {
+			s += " none"
+		}
+		return s
 	}
 }
 
@@ -239,8 +256,15 @@ func (s *source) call(names int) call {
 		c.op = opForget
 	case k < 95:
 		c.op = opProbes
-	case k < 97:
+	case k < 96:
 		c.op = opEntries
+	case k < 97:
+		c.op = opTakeOver
+		for who := range names + 1 {
+			if s.next(3) == 0 {
+				c.open = append(c.open, flight{who, uint32(s.next(5))})
+			}
+		}
 	default:
 		c.op, c.fleet = opFleet, s.fleet(names)
 	}

@@ -248,8 +248,8 @@ func (t *trial) shares(weights []int) error {
 func evenShares(t *trial) error     { return t.shares([]int{1, 1, 1, 1, 1, 1, 1}) }
 func weightedShares(t *trial) error { return t.shares([]int{1, 2, 3, 4}) }
 
-// busiestLeftAlone counts what is in flight as a guest should: a decision opens a query of its
-// replica, a report ends one, and a replica that leaves takes its count with it.
+// busiestLeftAlone counts what is in flight as a guest should: a decision opens a query of its replica,
+// a report ends one, a replica that leaves takes its count with it, and a host may set the counts.
 func busiestLeftAlone(t *trial) error {
 	flight := map[engine.ID]int{}
 	return t.walk(func(w *world, c *call, r *reply) error {
@@ -261,6 +261,16 @@ func busiestLeftAlone(t *trial) error {
 			for id := range flight {
 				if !slices.ContainsFunc(w.fleet, func(c engine.Candidate) bool { return c.ID == id }) {
 					delete(flight, id)
+				}
+			}
+		case opTakeOver:
+			if r.what == tooOld {
+				return nil
+			}
+			clear(flight)
+			for _, f := range c.open {
+				if w.has(f.who) {
+					flight[identities[f.who]] = int(f.queries)
 				}
 			}
 		case opReport:

@@ -134,6 +134,7 @@ func countsRefused(t *trial) error {
 		{abi.FuncDecide, []uint64{0, 0, minus}}, {abi.FuncDecide, []uint64{0, 0, abi.MaxTried + 1}}, {abi.FuncDecide, []uint64{0, 0, 1 << 29}},
 		{abi.FuncStatus, []uint64{0, uint64(identities[0]), 3}}, {abi.FuncStatus, []uint64{0, uint64(identities[0]), 256}}, {abi.FuncStatus, []uint64{0, uint64(identities[0]), minus}},
 		{abi.FuncAnswers, []uint64{minus}}, {abi.FuncAnswers, []uint64{abi.MaxAnswers + 1}}, {abi.FuncAnswers, []uint64{1 << 27}},
+		{abi.FuncInFlight, []uint64{minus}}, {abi.FuncInFlight, []uint64{1 << 28}}, {abi.FuncInFlight, []uint64{1<<31 - 1}},
 		{abi.FuncRestore, []uint64{minus}}, {abi.FuncRestore, []uint64{1<<31 - 1}}, {abi.FuncRestore, []uint64{0}},
 	} {
 		v, err := g.Call(c.name, c.args...)

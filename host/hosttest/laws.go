@@ -225,7 +225,7 @@ func backwards(t *trial) error {
 			said[len(said)-1] += fmt.Sprintf(" (the other is told that it is %d ns earlier)", w.now-now)
 		}
 		r := w.doAt(c, now)
-		taken = taken || r.err == nil && c.op != opEntries
+		taken = taken || r.err == nil && c.op != opEntries && c.op != opTakeOver
 		return r
 	}, nothing)
 }

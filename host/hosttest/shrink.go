@@ -71,6 +71,11 @@ func plainOne(c call, take func(call) bool) bool {
 			return true
 		}
 	}
+	for i := range c.open {
+		if change(func(n *call) { n.open = slices.Delete(slices.Clone(c.open), i, i+1) }) {
+			return true
+		}
+	}
 	return change(func(n *call) { n.answers = nil }) ||
 		change(func(n *call) { n.gap = 0 }) ||
 		change(func(n *call) { n.key = 0 }) ||

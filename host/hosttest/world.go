@@ -51,6 +51,9 @@ func (r *reply) broken() bool {
 	return errors.Is(r.err, host.ErrTrap) || errors.Is(r.err, host.ErrAnswer)
 }
 
+// tooOld is what became of a call that the guest has no export for.
+const tooOld = "not known to this guest"
+
 func (r *reply) text() string {
 	switch {
 	case errors.Is(r.err, host.ErrTrap):
@@ -124,6 +127,14 @@ func (w *world) doAt(c *call, now engine.Instant) (r reply) {
 		r.what = fmt.Sprint(len(r.held), " entries")
 		for _, e := range r.held {
 			r.what += fmt.Sprintf("; %s RIF %d, latency %d, %d uses", nameOfID(e.ID), e.RIF, e.Latency, e.Uses)
+		}
+	case opTakeOver:
+		open := make([]engine.InFlight, len(c.open))
+		for i, f := range c.open {
+			open[i] = engine.InFlight{ID: identities[f.who], Queries: f.queries}
+		}
+		if r.err = w.SetInFlight(open); errors.Is(r.err, host.ErrOldGuest) {
+			r.err, r.what = nil, tooOld
 		}
 	}
 	w.made++

@@ -91,6 +91,7 @@ func TestFaultsInAGuestInCAreNamed(t *testing.T) {
 		"leaks":             {"if (in_flight(slot))", "static uint32_t n;\n\tif (!(++n % 200))\n\t\t__builtin_wasm_memory_grow(0, 1);\n\tif (in_flight(slot))", "memory and state do not grow with the calls"},
 		"state outside":     {"here->block.random += 0x9e3779b97f4a7c15;\n\treturn (mix(here->block.random)", "static uint64_t r;\n\treturn (mix(r += 0x9e3779b97f4a7c15)", "snapshot and restore is the identity"},
 		"forgets in flight": {"(old < 0 ? 0 : in_flight(old))", "(old < 0)", "the busiest replica is left alone while another is open"},
+		"deaf to takeovers": {"|= in[i].queries;", "|= in[i].queries & 0;", "the busiest replica is left alone while another is open"},
 		"half a refusal":    {"next->block.set = 0;", "next->block.set = 0;\n\there->block.random++;", "a refused fleet or status changes nothing"},
 		"code of its own":   {"say(LB_E_UNKNOWN_ENDPOINT,", "say(-77,", "a refusal has a code of the interface and a text"},
 		"merged errors":     {"say(LB_E_NONE_ELIGIBLE,", "say(LB_E_NO_CANDIDATES,", "a query is refused only for want of an open candidate, and by the precise error"},

@@ -49,6 +49,10 @@ func Records() []Record {
 			{"Asked", AnswerAsked, "i64", "instant at which the probe was sent"},
 			{"RIF", AnswerRIF, "u32", "requests in flight, as the replica says"},
 		}},
+		{"InFlight", InFlightSize, "a replica's queries in flight, one row of lb_in_flight; since 1.2", []Field{
+			{"ID", InFlightID, "u64", "identity; one that is not in the fleet is passed over"},
+			{"Queries", InFlightQueries, "u32", "placed and not reported"},
+		}},
 		{"Decision", DecisionSize, "what lb_decide decided; the host reads it if the index is not negative", []Field{
 			{"Latency", DecisionLatency, "i64", "nanoseconds, of the entry that decided, negative if unknown, 0 if none decided"},
 			{"Age", DecisionAge, "i64", "nanoseconds since that entry's receipt"},
