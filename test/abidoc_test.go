@@ -20,7 +20,7 @@ const generated = "generated from wasm/abi; go test ./test -run ABI -update writ
 
 // The page and the header for authors in other languages say what the constants say.
 func TestABIPageAndHeaderAreWhatTheConstantsSay(t *testing.T) {
-	for path, text := range map[string]string{"../docs/abi.md": abiPage(), "../examples/guest-c/abi.h": abiHeader()} {
+	for path, text := range map[string]string{"../docs/abi.md": abiPage(), "../examples/guest-c/abi.h": abiHeader(), "../examples/guest-rust/abi.rs": abiRust()} {
 		if flag.Lookup("update").Value.String() == "true" {
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		}
@@ -75,7 +75,7 @@ func abiPage() string {
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	w("<!-- %s -->\n", generated)
 	w("# The ABI\n\nWhat a module exports to be a guest, in any language. This is version %d.%d. A host refuses another major version and\n", abi.Major, abi.Minor)
-	w(`accepts a higher minor one. [A policy of your own](custom-policy.md) shows guests in C, Go and AssemblyScript, and
+	w(`accepts a higher minor one. [A policy of your own](custom-policy.md) shows guests in Go, C and Rust, and
 ` + "`wasmhost verify`" + ` tells whether a module keeps what this page asks.
 
 ## A guest's life
@@ -222,5 +222,34 @@ func abiHeader() string {
 		w("\n/* %s%s */\n%s %s(%s);\n", opt, e.Doc, cTypes[valueName(rune(e.Results[0]))], e.Name, strings.Join(params, ", "))
 	}
 	w("\n#endif\n")
+	return b.String()
+}
+
+func abiRust() string {
+	var b strings.Builder
+	w := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	w("//! The boundary between a host and a guest, see docs/abi.md.\n//! %s\n#![allow(dead_code)]\n\n", generated)
+	w("pub const VERSION: i32 = %d << 16 | %d;\n", abi.Major, abi.Minor)
+	for _, x := range abi.Bounds() {
+		w("pub const %s: usize = %d; // %s\n", strings.ToUpper(snake(x.Name)), x.Value, x.Doc)
+	}
+	for _, r := range abi.Records() {
+		name := strings.ToUpper(snake(r.Name))
+		w("\n// %s\npub const %s_SIZE: usize = %d;\n", r.Doc, name, r.Size)
+		for _, f := range r.Fields {
+			w("pub const %s_%s: usize = %d; // %s: %s\n", name, strings.ToUpper(snake(f.Name)), f.Offset, f.Type, f.Doc)
+		}
+	}
+	for _, e := range abi.Enums() {
+		w("\n// %s\n", e.Doc)
+		for i, v := range e.Values {
+			w("pub const %s_%s: i32 = %d;\n", strings.ToUpper(snake(e.Name)), strings.ToUpper(v), i)
+		}
+	}
+	w("\n// codes of errors\n")
+	_, codes, names := abi.Sentinels()
+	for i := range codes {
+		w("pub const E_%s: i32 = %d;\n", strings.ToUpper(names[i]), codes[i])
+	}
 	return b.String()
 }
