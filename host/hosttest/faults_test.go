@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -296,6 +297,15 @@ func plantedFaults() map[string]func(*bent) {
 		"memory and state do not grow with the calls": func(b *bent) {
 			b.memory = func(b *bent) int { return b.count / 2000 }
 		},
+	}
+}
+
+// The page of proofs tells every law.
+func TestEveryLawOfGuestsIsOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/proof.md")
+	require.NoError(t, err)
+	for _, law := range generalLaws() {
+		assert.Contains(t, string(page), "| "+law.name+" |")
 	}
 }
 

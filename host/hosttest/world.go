@@ -88,7 +88,7 @@ func (w *world) doAt(c *call, now engine.Instant) (r reply) {
 			q.Tried = append(q.Tried, identities[who])
 		}
 		for _, a := range c.answers {
-			q.Answers = append(q.Answers, engine.Answer{ID: identities[a.who], Reading: engine.Reading{RIF: a.rif, Latency: a.latency, Asked: now}})
+			q.Answers = append(q.Answers, engine.Answer{ID: identities[a.who], Reading: engine.Reading{RIF: a.rif, Latency: a.latency, Asked: w.now}})
 		}
 		if r.err = w.Decide(&q, &r.d); r.err == nil {
 			r.what = fmt.Sprintf("%s, index %d, %s", nameOfID(r.d.ID), r.d.Index, r.d.Regime)

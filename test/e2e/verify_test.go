@@ -53,10 +53,22 @@ func tool(t *testing.T, name, how string) {
 func buildC(t *testing.T, changes ...string) string {
 	t.Helper()
 	tool(t, "clang", "apt-get install clang lld")
+	return buildGuest(t, "guest-c", "policy.c", changes...)
+}
+
+func buildRust(t *testing.T, changes ...string) string {
+	t.Helper()
+	tool(t, "/usr/bin/rustc", "apt-get install rustc libstd-rust-dev-wasm32 lld")
+	return buildGuest(t, "guest-rust", "policy.rs", changes...)
+}
+
+func buildGuest(t *testing.T, example, file string, changes ...string) string {
+	t.Helper()
 	tool(t, "wasm-ld", "apt-get install lld")
+	tool(t, "make", "apt-get install make")
 	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS("../../examples/guest-c")))
-	source := filepath.Join(dir, "policy.c")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../examples/"+example)))
+	source := filepath.Join(dir, file)
 	text, err := os.ReadFile(source)
 	require.NoError(t, err)
 	for i := 0; i < len(changes); i += 2 {
@@ -79,6 +91,29 @@ func TestAGuestInCKeepsTheLaws(t *testing.T) {
 	assert.Empty(t, stderr, "progress is for terminals")
 	for _, l := range v.Laws {
 		assert.NotEqual(t, hosttest.Fail, l.Verdict, "%s: %s", l.Law, l.Reason)
+	}
+}
+
+func TestAGuestInRustKeepsTheLaws(t *testing.T) {
+	v, code, stderr := verify(t, "--laws", "proportional,even", buildRust(t))
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, 27, v.Kept)
+}
+
+func TestFaultsInAGuestInRustAreNamed(t *testing.T) {
+	for name, f := range map[string]struct{ from, to, law string }{
+		"no bound":              {"count < 0 || count as usize > MOST", "count < 0", "counts out of range are refused"},
+		"restores nothing":      {"self.block.random = self.u64_at(32);", "", "snapshot and restore is the identity"},
+		"by number, not weight": {"ticket -= weight;", "ticket = ticket.saturating_sub(2 * weight);", "shares are in proportion to weights"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, code, _ := verify(t, "--laws", "proportional,even", "--runs", "20", buildRust(t, f.from, f.to))
+			assert.Equal(t, 1, code)
+			i := slices.IndexFunc(v.Laws, func(l hosttest.Result) bool { return l.Law == f.law })
+			require.GreaterOrEqual(t, i, 0)
+			assert.Equal(t, hosttest.Fail, v.Laws[i].Verdict, f.law)
+			t.Log(v.Laws[i].Reason, v.Laws[i].Calls)
+		})
 	}
 }
 
