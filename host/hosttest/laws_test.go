@@ -42,10 +42,14 @@ var claims = map[string][]string{
 }
 
 func TestEveryPolicyKeepsTheLawsOfGuests(t *testing.T) {
+	runs := 30
+	if testing.Short() {
+		runs = 5
+	}
 	for _, name := range policy.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k, err := newKit(natives, nil, Options{Spec: name + " seed=3", Claims: claims[name]})
+			k, err := newKit(natives, nil, Options{Spec: name + " seed=3", Claims: claims[name], Runs: runs})
 			require.NoError(t, err)
 			for _, law := range k.tasks {
 				res := k.judge(t.Context(), law)
