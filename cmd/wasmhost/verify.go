@@ -65,7 +65,7 @@ Exit codes: 0 every law that binds it is kept, 1 one is broken, 2 the module can
 				err = report.Write(cmd.OutOrStdout())
 			}
 			if err == nil && report.Broken > 0 {
-				err = fmt.Errorf("%s breaks %d of %d laws", name, report.Broken, report.Broken+report.Kept)
+				err = fmt.Errorf("%s breaks %d of %d laws", name, report.Broken, report.Broken+report.Kept+report.NotJudged)
 			}
 			return err
 		},

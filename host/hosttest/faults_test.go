@@ -21,7 +21,6 @@ type bent struct {
 	native
 	fleet   []engine.Candidate
 	count   int // outside the block
-	last    engine.Instant
 	decide  func(b *bent, q *engine.Query, d *engine.Decision) error
 	set     func(b *bent, now engine.Instant, cs []engine.Candidate) error
 	report  func(b *bent, now engine.Instant, r engine.Report) error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
@@ -34,6 +35,7 @@ type world struct {
 
 	made    int // calls
 	trapped bool
+	looped  bool // and it took the time that a call may take
 }
 
 // reply is what came of a call.
@@ -74,6 +76,7 @@ func (w *world) do(c *call) reply {
 
 // doAt makes a call that names another instant than the walk has come to.
 func (w *world) doAt(c *call, now engine.Instant) (r reply) {
+	begun := time.Now()
 	id := identities[c.who]
 	asked := w.now - engine.Instant(c.asked)
 	switch c.op {
@@ -138,7 +141,9 @@ func (w *world) doAt(c *call, now engine.Instant) (r reply) {
 		}
 	}
 	w.made++
-	w.trapped = w.trapped || errors.Is(r.err, host.ErrTrap)
+	if errors.Is(r.err, host.ErrTrap) {
+		w.trapped, w.looped = true, time.Since(begun) > slow
+	}
 	w.said = append(w.said, c.String()+prefix(" → ", r.text()))
 	return r
 }
@@ -189,16 +194,17 @@ func (t *trial) world() (*world, error) {
 	return w, nil
 }
 
-// end frees the guests and tells of the first: what was said, and how many of the calls were made.
-func (t *trial) end() (said []string, made int, trapped bool) {
+// end frees the guests and tells of the first what was said and how many calls were made, and of all
+// whether one trapped, or looped.
+func (t *trial) end() (said []string, made int, trapped, looped bool) {
 	for i, w := range t.worlds {
 		if i == 0 {
 			said, made = w.said, w.made
 		}
-		trapped = trapped || w.trapped
+		trapped, looped = trapped || w.trapped, looped || w.looped
 		_ = w.Close(t.ctx)
 	}
-	return said, made, trapped
+	return said, made, trapped, looped
 }
 
 // walk makes the calls on a fresh guest and shows each to look.

@@ -24,6 +24,7 @@ type Report struct {
 	Kept       int               `json:"kept"`
 	Broken     int               `json:"broken"`
 	NotClaimed int               `json:"not_claimed"`
+	NotJudged  int               `json:"not_judged"`
 	Laws       []hosttest.Result `json:"laws"`
 }
 
@@ -42,6 +43,8 @@ func New(name string, m *host.Module, o hosttest.Options, results []hosttest.Res
 			r.Kept++
 		case hosttest.Fail:
 			r.Broken++
+		case hosttest.NotJudged:
+			r.NotJudged++
 		default:
 			r.NotClaimed++
 		}
@@ -53,12 +56,15 @@ func New(name string, m *host.Module, o hosttest.Options, results []hosttest.Res
 func (r *Report) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "module  %s, %d bytes, sha256 %.12s…, ABI %s\nspec    %s\n", r.Module, r.Size, r.Digest, r.ABI, r.Spec)
-	group, skipped := "", 0
+	group, unclaimed, unjudged := "", 0, 0
 	flush := func() {
-		if skipped > 0 {
-			fmt.Fprintf(&b, "  NOT CLAIMED  %d laws; to claim them: --laws %s\n", skipped, group)
+		if unclaimed > 0 {
+			fmt.Fprintf(&b, "  NOT CLAIMED  %s; to claim: --laws %s\n", laws(unclaimed), group)
 		}
-		skipped = 0
+		if unjudged > 0 {
+			fmt.Fprintf(&b, "  NOT JUDGED  %s, because the guest loops\n", laws(unjudged))
+		}
+		unclaimed, unjudged = 0, 0
 	}
 	paint := painter(w)
 	for _, l := range r.Laws {
@@ -73,7 +79,9 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		switch l.Verdict {
 		case hosttest.NotClaimed:
-			skipped++
+			unclaimed++
+		case hosttest.NotJudged:
+			unjudged++
 		case hosttest.Pass:
 			fmt.Fprintf(&b, "  %s  %s\n", paint(green, "PASS"), l.Law)
 		default:
@@ -84,9 +92,17 @@ func (r *Report) Write(w io.Writer) error {
 		}
 	}
 	flush()
-	fmt.Fprintf(&b, "\n%d laws kept, %d broken, %d not claimed; %d runs for each, seed %d\n", r.Kept, r.Broken, r.NotClaimed, r.Runs, r.Seed)
+	fmt.Fprintf(&b, "\n%s kept, %d broken, %d not judged, %d not claimed; %d runs for each, seed %d\n",
+		laws(r.Kept), r.Broken, r.NotJudged, r.NotClaimed, r.Runs, r.Seed)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func laws(n int) string {
+	if n == 1 {
+		return "1 law"
+	}
+	return fmt.Sprint(n, " laws")
 }
 
 const (
