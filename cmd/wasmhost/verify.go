@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/verdict"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/hosttest"
@@ -43,7 +44,7 @@ Exit codes: 0 every law that binds it is kept, 1 one is broken, 2 the module can
 			if err != nil {
 				return err
 			}
-			r, m, err := load(cmd.Context(), wasm)
+			r, m, err := module.Open(cmd.Context(), cacheDir(), wasm, hosttest.CallLimit)
 			if errors.Is(err, host.ErrModule) {
 				return badInput("%s: %w", name, err)
 			}

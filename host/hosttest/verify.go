@@ -92,8 +92,11 @@ type kit struct {
 	loops bool // a call was ended by its limit
 }
 
-// slow is longer than a call takes that traps by itself, and less than the limit of a call, a second.
-const slow = 800 * time.Millisecond
+// CallLimit suits [host.WithCallLimit] for trials: no call of a sound guest comes near it on a busy machine.
+const CallLimit = 5 * time.Second
+
+// slow is longer than a call takes that traps by itself.
+const slow = CallLimit / 2
 
 func newKit(start func(spec string) (guest, error), policies []string, o Options) (*kit, error) {
 	if o.Runs <= 0 {
@@ -150,7 +153,7 @@ func starter(ctx context.Context, m *host.Module) func(spec string) (guest, erro
 func TestGuest(t *testing.T, wasm []byte, o Options) {
 	t.Helper()
 	ctx := context.Background()
-	r, err := host.NewRuntime(ctx, host.WithCallLimit(time.Second))
+	r, err := host.NewRuntime(ctx, host.WithCallLimit(CallLimit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +204,7 @@ func (k *kit) judge(ctx context.Context, law task) Result {
 	}
 	patience := time.Second
 	if law.name == trapLaw {
-		patience = 10 * time.Second
+		patience = 3 * CallLimit
 	}
 	enough := func() bool { return ctx.Err() != nil || trapped && time.Since(begun) > patience }
 	fail := func(said []string, err error) {
