@@ -147,8 +147,9 @@ func TestFaultsInAGuestInCAreNamed(t *testing.T) {
 			require.Equal(t, hosttest.Fail, l.Verdict, f.law)
 			assert.NotEmpty(t, l.Reason)
 			assert.NotEmpty(t, l.Calls)
-			assert.LessOrEqual(t, len(l.Calls), 13)
-			assert.Equal(t, name == "loops", v.Unjudged > 0)
+			loops := name == "loops" // each trial takes the limit of a call then: few are made to cut it down
+			assert.Equal(t, loops, v.Unjudged > 0)
+			assert.True(t, loops || len(l.Calls) <= 13, "%d calls", len(l.Calls))
 			t.Log(l.Reason, l.Calls)
 		})
 	}
