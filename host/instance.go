@@ -256,6 +256,9 @@ func (in *Instance) open(size int) error {
 	if err != nil {
 		return err
 	}
+	if at == 0 {
+		return fmt.Errorf("%w: the guest has no room for %d bytes", engine.ErrCapacity, size)
+	}
 	in.arena, in.room = uint32(at), uint32(size)
 	in.memory = 0
 	return in.look()

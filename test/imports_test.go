@@ -54,6 +54,7 @@ var importTable = []rule{
 	{pkg: "host/trace", ours: []string{"engine", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host", ours: []string{"engine", "wasm/abi", "wasm/dist", "host/internal/fuel", "host/trace"}, foreign: []string{wazero}, noStd: []string{"net"}},
 	{pkg: "host/health", ours: []string{"engine"}, noStd: []string{"net"}},
+	{pkg: "host/hosttest", ours: []string{"engine", "engine/enginetest", "host", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
 	{pkg: "host/discovery", ours: []string{"engine", "host"}, noStd: []string{"net"}},
@@ -74,7 +75,7 @@ var importTable = []rule{
 var testForeign = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
 
 // mayImportTesting are packages whose work is measuring or testing for others; nothing else that ships may.
-var mayImportTesting = []string{"engine/enginetest", "cmd/wasmhost/internal/bench"}
+var mayImportTesting = []string{"engine/enginetest", "host/hosttest", "cmd/wasmhost/internal/bench"}
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
 
