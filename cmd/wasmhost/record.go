@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/terminal"
+	"github.com/headroom-lb/headroom/cmd/internal/terminal"
 )
 
 func newRecordCmd() *cobra.Command {

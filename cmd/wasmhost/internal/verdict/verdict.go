@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/terminal"
+	"github.com/headroom-lb/headroom/cmd/internal/terminal"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/hosttest"
 )
