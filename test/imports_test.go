@@ -72,7 +72,7 @@ var importTable = []rule{
 
 // testForeign is what a _test.go file may import beyond its package's own row. Test files may also use any
 // package of ours except commands, and all of the standard library: they are not part of what anybody links.
-var testForeign = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
+var testForeign = []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
 
 // mayImportTesting are packages whose work is measuring or testing for others; nothing else that ships may.
 var mayImportTesting = []string{"engine/enginetest", "host/hosttest", "cmd/wasmhost/internal/bench"}
