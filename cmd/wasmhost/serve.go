@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +28,8 @@ func newServeCmd() *cobra.Command {
 inside this binary, or in the one given with --module. Flags override the file given with --config.
 
 The admin listener answers /metrics, /healthz, /readyz, /pool, /spec and POST /status; GET / lists them.
-SIGTERM closes the listener, waits for open requests, and exits 0.`,
+With --config, SIGHUP reads the file again: endpoints, spec and module change under traffic, and a file that is wrong
+changes nothing. SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		Example: `  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002
   wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80
   wasmhost serve --endpoints-file endpoints.json
@@ -39,18 +43,28 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c := serve.Defaults()
-			if file != "" {
-				if err := c.Load(file); err != nil {
-					return badInput("%w", err)
+			read := func() (serve.Config, error) {
+				c := serve.Defaults()
+				if file != "" {
+					if err := c.Load(file); err != nil {
+						return c, err
+					}
 				}
+				override(cmd, &c, flags, endpoints)
+				c.Cache = cacheDir()
+				return c, c.Validate()
 			}
-			override(cmd, &c, flags, endpoints)
-			c.Cache = cacheDir()
-			if err := c.Validate(); err != nil {
+			c, err := read()
+			if err != nil {
 				return badInput("%w", err)
 			}
-			err := serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+			if file != "" {
+				hangup := make(chan os.Signal, 1)
+				signal.Notify(hangup, syscall.SIGHUP)
+				defer signal.Stop(hangup)
+				c.Again, c.Hangup = read, hangup
+			}
+			err = serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 			var input *serve.InputError
 			if errors.As(err, &input) {
 				return badInput("%w", err)

@@ -38,6 +38,10 @@ type Config struct {
 	Health    Health     `yaml:",inline"`
 	Cache     string     `yaml:"-"` // folder for compiled code; empty for none
 
+	// Again reads the same configuration anew, and Hangup says when; nil where there is no file to read.
+	Again  func() (Config, error) `yaml:"-"`
+	Hangup <-chan os.Signal       `yaml:"-"`
+
 	token string // what stands in TokenFile
 }
 

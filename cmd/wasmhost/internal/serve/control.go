@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
 // maxUpload bounds a module that is sent to the admin listener.
@@ -28,18 +30,23 @@ type engines struct {
 	module  *host.Module // the one in use; nil for native engines
 }
 
-// source is a spec on the present module, or on the one in wasm.
-func (e *engines) source(ctx context.Context, spec string, wasm []byte) (host.Source, func(), error) {
+// source is a spec on the present module, on the one in wasm, or on the one inside this binary.
+func (e *engines) source(ctx context.Context, spec string, wasm []byte, builtIn bool) (host.Source, func(), error) {
 	e.mu.Lock()
 	m := e.module
 	e.mu.Unlock()
+	if builtIn && m != nil {
+		wasm = dist.Engine
+	}
 	if len(wasm) > 0 {
 		if e.runtime == nil {
 			return host.Source{}, nil, errors.New("this proxy runs native engines: start it with --engine wasm to send it modules")
 		}
-		var err error
-		if m, err = e.runtime.Load(ctx, wasm); err != nil {
-			return host.Source{}, nil, err
+		if digest := sha256.Sum256(wasm); digest != m.Digest() {
+			var err error
+			if m, err = e.runtime.Load(ctx, wasm); err != nil {
+				return host.Source{}, nil, err
+			}
 		}
 	}
 	taken := func() {
@@ -57,6 +64,7 @@ func (e *engines) source(ctx context.Context, spec string, wasm []byte) (host.So
 type control struct {
 	b       *host.Balancer
 	engines *engines
+	reload  *reloader
 
 	mu         sync.Mutex
 	comparison *host.Comparison
@@ -73,6 +81,9 @@ func (c *control) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /compare", c.compared)
 	mux.HandleFunc("DELETE /compare", c.endComparison)
 	mux.HandleFunc("GET /record", c.record)
+	if c.reload != nil {
+		mux.HandleFunc("POST /reload", c.reload.answer)
+	}
 }
 
 const controlHelp = `POST /swap      {"spec":"prequal quantile=0.9"}: change the policy under traffic; or a module as application/wasm, ?spec=
@@ -81,6 +92,7 @@ POST /share     {"share":0.2}: change the canary's share
 POST /promote   make the canary the policy
 POST /rollback  end the canary, or go back to before the last swap
 POST /compare   the same as /swap: decide every query a second time, beside; GET shows the differences, DELETE ends it
+POST /reload    read the --config file again, as SIGHUP does
 GET  /record    what the recorder holds, for wasmhost replay; ?last=10s for less
 `
 
@@ -107,7 +119,7 @@ func (c *control) change(w http.ResponseWriter, r *http.Request) (host.Source, f
 		http.Error(w, `no spec: name the policy and its settings, such as "prequal quantile=0.9"`, http.StatusBadRequest)
 		return host.Source{}, nil, false
 	}
-	src, taken, err := c.engines.source(r.Context(), spec, wasm)
+	src, taken, err := c.engines.source(r.Context(), spec, wasm, false)
 	if err != nil {
 		refuse(w, err)
 		return host.Source{}, nil, false

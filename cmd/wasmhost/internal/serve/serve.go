@@ -17,7 +17,6 @@ import (
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
-	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/lbhttp"
@@ -80,6 +79,18 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		wg.Go(func() { follow(background) })
 	}
 
+	reload := newReloader(c, b, engines, watch, log)
+	wg.Go(func() {
+		for {
+			select {
+			case <-background.Done():
+				return
+			case <-c.Hangup:
+				reload.onSignal(background)
+			}
+		}
+	})
+
 	var draining atomic.Bool
 	reg := newRegistry(b, watch.monitor)
 	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, watch, c, log)))
@@ -87,7 +98,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
 	if adminLn != nil {
-		admin = lifecycle.Start(adminLn, newAdmin(b, watch, &draining, reg, &control{b: b, engines: engines}, c.token))
+		admin = lifecycle.Start(adminLn, newAdmin(b, watch, &draining, reg, &control{b: b, engines: engines, reload: reload}, c.token))
 		adminFailed = admin.Failed()
 		fmt.Fprintf(out, "admin listens on http://%s\n", adminLn.Addr())
 	}
@@ -147,12 +158,6 @@ func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handl
 
 // newBalancer makes the balancer of a config, with its endpoints, and what frees it.
 func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, *engines, func() error, error) {
-	endpoints := make([]host.Endpoint, len(c.Endpoints))
-	for i, e := range c.Endpoints {
-		endpoints[i] = host.Endpoint{
-			Name: e.Name, Addr: e.URL, Weight: e.Weight, Priority: e.Priority, Locality: e.Locality, Status: engine.StatusReady,
-		}
-	}
 	opts := []host.Option{
 		host.WithShards(c.Shards),
 		host.WithProbeWait(time.Duration(c.ProbeWait)),
@@ -166,7 +171,7 @@ func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balance
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := b.SetEndpoints(endpoints); err != nil {
+	if err := b.SetEndpoints(hostEndpoints(c.Endpoints)); err != nil {
 		return nil, nil, nil, errors.Join(&InputError{err}, free())
 	}
 	return b, e, free, nil
