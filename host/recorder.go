@@ -34,7 +34,6 @@ type Recorder struct {
 	mu      sync.Mutex
 	kept    []segment
 	bytes   int
-	began   time.Time
 	stats   RecorderStats
 	sunk    bool // the sink has the recording's first bytes
 	alarmed time.Time
