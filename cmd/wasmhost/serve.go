@@ -17,6 +17,7 @@ func newServeCmd() *cobra.Command {
 		file      string
 		endpoints []string
 		flags     = serve.Defaults()
+		level     slog.Level
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -49,7 +50,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 			if err := c.Validate(); err != nil {
 				return badInput("%w", err)
 			}
-			err := serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+			err := serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})))
 			var input *serve.InputError
 			if errors.As(err, &input) {
 				return badInput("%w", err)
@@ -58,6 +59,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
+	f.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error; debug has one decision in 100")
 	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, drain, probe_wait, key, hint")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
@@ -71,6 +73,7 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 	f.StringVar(&flags.Key, "key", "", "header of a request whose value is its key, for policies by key such as maglev")
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	complete(cmd, "engine", "wasm", "native")
+	complete(cmd, "log-level", "debug", "info", "warn", "error")
 	complete(cmd, "spec", policy.Names()...)
 	for _, name := range []string{"listen", "admin", "endpoint", "shards", "drain", "probe-wait", "key", "hint"} {
 		complete(cmd, name)

@@ -22,6 +22,8 @@ import (
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/lbhttp"
+	"github.com/headroom-lb/headroom/host/observe"
+	headroom "github.com/headroom-lb/headroom/host/observe/prometheus"
 )
 
 // InputError is a setting that was found wrong only when it was used, such as a file that is not a module.
@@ -52,7 +54,8 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		defer adminLn.Close()
 	}
 
-	b, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
+	latencies := headroom.NewLatencies()
+	b, free, err := newBalancer(context.WithoutCancel(ctx), c, log, host.WithObserver(latencies.Observe))
 	if err != nil {
 		return err
 	}
@@ -71,7 +74,8 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 
 	var draining atomic.Bool
 	reg := newRegistry(b)
-	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, c, log)))
+	reg.MustRegister(latencies)
+	proxy := lifecycle.Start(ln, headroom.Instrument(reg, newProxy(b, health, c, log)))
 	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
@@ -135,18 +139,18 @@ func newProxy(b *host.Balancer, h *health, c Config, log *slog.Logger) http.Hand
 }
 
 // newBalancer makes the balancer of a config, with its endpoints, and what frees it.
-func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, func() error, error) {
+func newBalancer(ctx context.Context, c Config, log *slog.Logger, more ...host.Option) (*host.Balancer, func() error, error) {
 	endpoints := make([]host.Endpoint, len(c.Endpoints))
 	for i, e := range c.Endpoints {
 		endpoints[i] = host.Endpoint{
 			Name: e.Name, Addr: e.URL, Weight: e.Weight, Priority: e.Priority, Locality: e.Locality, Status: engine.StatusReady,
 		}
 	}
-	opts := []host.Option{
+	opts := append([]host.Option{
 		host.WithShards(c.Shards),
 		host.WithProbeWait(time.Duration(c.ProbeWait)),
-		host.WithTrapHandler(trapLog(log)),
-	}
+	}, more...)
+	opts = append(opts, (&observe.Log{Logger: log, Sample: sampled}).Options()...)
 	b, free, err := machine(ctx, c, opts)
 	if err != nil {
 		return nil, nil, err
@@ -157,18 +161,8 @@ func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balance
 	return b, free, nil
 }
 
-// trapLog says that a guest failed, at most once a second: a guest that fails always would fill a disk. The metrics
-// count every one.
-func trapLog(log *slog.Logger) func(error) {
-	var last atomic.Int64
-	return func(err error) {
-		now := time.Now().UnixNano()
-		if was := last.Load(); now-was < int64(time.Second) || !last.CompareAndSwap(was, now) {
-			return
-		}
-		log.Error("the guest failed and is replaced; queries are placed by the host meanwhile", "error", err)
-	}
-}
+// sampled is one in how many decisions is logged, where the log's level is debug.
+const sampled = 100
 
 // callLimit is how long one call into a module from a file may take. Calls take microseconds: one that takes this long
 // does not end by itself.
