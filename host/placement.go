@@ -12,12 +12,12 @@ type Placement struct {
 	Endpoint   Endpoint
 	Decision   engine.Decision
 	Generation uint64 // of the policy that decided: it grows with each [Balancer.Swap] and [Balancer.Canary]
-	Canary     bool   // a canary decided
 
 	letter
 	shard          *shard
 	counted        uint64 // by which machines of the shard; 0 for none
 	at, ended      engine.Instant
+	Canary         bool // a canary decided; here it costs no room
 	outcome        engine.Outcome
 	closed         atomic.Bool
 	earlier, later *Placement // of the shard's open ones

@@ -52,11 +52,39 @@ func TestTheBusiestAreShownByName(t *testing.T) {
 		got = shown(b, e)
 		assert.Contains(t, got, "r0", "busier by far than r2 for a minute")
 		assert.Equal(t, observe.EndpointCounts{Endpoint: "r0"}, got["r0"], "what it got before is other's")
+
+		shown(b, e)
+		send(e, "r0", 20, engine.OutcomeSuccess)
+		send(e, "r1", 20, engine.OutcomeSuccess)
+		send(e, "r3", 40, engine.OutcomeSuccess)
+		time.Sleep(time.Minute)
+		assert.NotContains(t, shown(b, e), "r3", "not more than twice as busy")
+		send(e, "r0", 20, engine.OutcomeSuccess)
+		send(e, "r1", 19, engine.OutcomeSuccess)
+		send(e, "r3", 41, engine.OutcomeSuccess)
+		time.Sleep(time.Minute)
+		got = shown(b, e)
+		assert.Contains(t, got, "r3")
+		assert.Contains(t, got, "r0")
+		assert.NotContains(t, got, "r1", "the least busy goes")
+
 		require.NoError(t, b.SetEndpoints(fleet(0, 1)))
 		got = shown(b, e)
 		assert.Len(t, got, 2)
-		assert.EqualValues(t, 360, got["other"].Queries)
+		assert.EqualValues(t, 520, got["other"].Queries+got["r0"].Queries)
 	})
+}
+
+// TestAnEndThatComesLateCounts: the endpoint has left, and its counts with it, but for what is open.
+func TestAnEndThatComesLateCounts(t *testing.T) {
+	e := observe.NewEndpoints(1)
+	b := balancerOf(t, "random seed=1")
+	require.NoError(t, b.SetEndpoints(fleet(0, 1)))
+	end := e.Observe(ctx, host.Query{}, &host.Placement{Endpoint: host.Endpoint{Name: "r0"}}, nil)
+	require.NoError(t, b.SetEndpoints(nil))
+	assert.Equal(t, map[string]observe.EndpointCounts{"other": {"other", 1, 0}}, shown(b, e))
+	end(engine.OutcomeFailure, 0)
+	assert.Equal(t, map[string]observe.EndpointCounts{"other": {"other", 1, 1}}, shown(b, e))
 }
 
 // TestNoCountFalls: whatever order endpoints come, go and get busy in, a series that is there at two
