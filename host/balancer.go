@@ -130,7 +130,7 @@ func (b *Balancer) Spec() string { return b.live.Load().spec }
 func (b *Balancer) Now() engine.Instant { return engine.Instant(time.Since(b.began)) }
 
 // InFlight is the number of placements that are not done. It never waits.
-func (b *Balancer) InFlight() int64 { return b.counts.inFlight.Load() }
+func (b *Balancer) InFlight() int64 { return b.counts.inFlight() }
 
 // SetEndpoints replaces the whole set. State is kept by name: what is known of an endpoint
 // survives every change that keeps its name. On an error the old set serves.
@@ -155,6 +155,7 @@ func (b *Balancer) SetEndpoints(eps []Endpoint) error {
 			if err := s.setFleet(next); err != nil {
 				b.told(fmt.Errorf("the canary ends: it refuses the fleet: %w", err))
 				b.endCanary(nil)
+				b.changed(ChangeEnd, c, b.live.Load())
 				break
 			}
 		}
@@ -197,6 +198,9 @@ func (b *Balancer) Decide(ctx context.Context, q Query) (*Placement, error) {
 	if err != nil {
 		b.counts.errors.Add(1)
 	}
+	if b.opts.observer != nil {
+		b.observe(ctx, q, p, err)
+	}
 	return p, err
 }
 
@@ -219,11 +223,10 @@ func (b *Balancer) place(ctx context.Context, q *Query) (*Placement, error) {
 		b.open.Done()
 		return nil, err
 	}
-	b.counts.begin(p.Decision.Regime)
+	arm, own := p.shard.tallies()
+	arm.begin(p.Decision.Regime)
+	own.begin(p.Decision.Regime)
 	b.counts.byCause[p.Decision.Cause].Add(1)
-	if t := p.shard.tally; t != nil {
-		t.begin(p.Decision.Regime)
-	}
 	return p, nil
 }
 
@@ -301,7 +304,7 @@ func (b *Balancer) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("%d placements still open: %w", b.counts.inFlight.Load(), ctx.Err())
+		err = fmt.Errorf("%d placements still open: %w", b.counts.inFlight(), ctx.Err())
 	}
 	b.changes.Lock() // a swap under way ends first
 	defer b.changes.Unlock()

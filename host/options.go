@@ -13,6 +13,8 @@ type options struct {
 	twin     Parse
 	noSpare  bool
 	recorder *Recorder
+	observer Observer // nil for none
+	change   func(Change)
 	wait     time.Duration // for the answers to one query's probes
 }
 

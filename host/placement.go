@@ -2,6 +2,7 @@ package host
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/headroom-lb/headroom/engine"
 )
@@ -16,11 +17,13 @@ type Placement struct {
 	shard          *shard
 	counted        uint64 // by which machines of the shard; 0 for none
 	at, ended      engine.Instant
+	Canary         bool // a canary decided; here it costs no room
 	outcome        engine.Outcome
 	closed         atomic.Bool
 	earlier, later *Placement // of the shard's open ones
 	beside         *beside
 	other          engine.ID // the choice of the machine beside
+	observed       func(engine.Outcome, time.Duration)
 }
 
 // Done ends the placement and tells the engine how. Call it exactly once, when the answer is
@@ -31,10 +34,12 @@ func (p *Placement) Done(o engine.Outcome) {
 	}
 	b := p.shard.b
 	p.outcome, p.ended, p.done = o, b.Now(), p
-	if t := p.shard.tally; t != nil {
-		t.end(o)
-	}
-	b.counts.end(o)
+	arm, own := p.shard.tallies()
+	arm.end(o)
+	own.end(o)
 	p.shard.post(&p.letter)
 	b.open.Done()
+	if p.observed != nil {
+		p.observed(o, time.Duration(p.ended-p.at))
+	}
 }

@@ -71,10 +71,9 @@ func (s *shard) contain(err error) error {
 	if err == nil || !failed(err) {
 		return err
 	}
-	s.b.counts.traps.Add(1)
-	if s.tally != nil {
-		s.tally.traps.Add(1)
-	}
+	arm, own := s.tallies()
+	arm.trapped()
+	own.trapped()
 	s.b.told(err)
 	dead := s.machine
 	if s.served >= trusted || time.Since(s.since) > mostWait {

@@ -29,10 +29,12 @@ type shard struct {
 	tried    [engine.MaxTried]engine.ID
 	decision engine.Decision
 	due      []engine.ID
-	open     *Placement // placements not done, linked
-	beside   *beside    // a machine that is compared with this one, or nil
-	retired  bool       // nobody new comes
-	gone     bool       // no machine comes any more
+	open     *Placement      // placements not done, linked
+	beside   *beside         // a machine that is compared with this one, or nil
+	counted  engine.Counters // as last asked
+	fitted   engine.Fit
+	retired  bool // nobody new comes
+	gone     bool // no machine comes any more
 }
 
 // letter is something to tell a machine, when somebody holds it the next time.
@@ -195,7 +197,7 @@ func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 		return nil, err
 	}
 	p := &Placement{
-		Endpoint: s.fleet.endpoints[s.decision.Index], Decision: s.decision, Generation: s.arm.generation,
+		Endpoint: s.fleet.endpoints[s.decision.Index], Decision: s.decision, Generation: s.arm.generation, Canary: s.tally != nil,
 		shard: s, at: s.query.Now, counted: counted,
 	}
 	s.link(p)

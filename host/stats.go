@@ -21,10 +21,41 @@ type Stats struct {
 	Swaps      uint64
 	Generation uint64 // of the live policy
 	Shards     int
-	Salt       uint64          // stirred into the spec's seed
-	Counters   engine.Counters // summed over shards
-	Fit        engine.Fit      // of the first shard
-	Canary     *CanaryStats    // nil if none runs
+	Salt       uint64           // stirred into the spec's seed
+	Counters   engine.Counters  // summed over shards
+	Fit        engine.Fit       // of the first shard
+	Canary     *CanaryStats     // nil if none runs
+	Canaries   ArmStats         // of all canaries since the balancer was made; the rest is the live arm's
+	Comparison *ComparisonStats // nil if none runs
+	Recorder   *RecorderStats   // nil if nothing is recorded
+}
+
+// ArmStats are the counts of one arm, live or canary. Over the swaps and the canaries of a balancer's
+// life they only grow, but for InFlight.
+type ArmStats struct {
+	Decisions uint64
+	ByRegime  [engine.Regimes]uint64
+	Outcomes  [4]uint64
+	InFlight  int64
+	Traps     uint64
+}
+
+// Live is what the live arm's part of the counts is.
+func (s *Stats) Live() ArmStats {
+	live := ArmStats{s.Decisions - s.Canaries.Decisions, s.ByRegime, s.Outcomes, s.InFlight - s.Canaries.InFlight, s.Traps - s.Canaries.Traps}
+	for i, n := range s.Canaries.ByRegime {
+		live.ByRegime[i] -= n
+	}
+	for i, n := range s.Canaries.Outcomes {
+		live.Outcomes[i] -= n
+	}
+	return live
+}
+
+// ComparisonStats are the counts of a comparison: [Comparison.Report] has examples too.
+type ComparisonStats struct {
+	Decisions, Different uint64
+	Failed               bool
 }
 
 // CanaryStats are the counts of a canary, which [Stats] counts too.
@@ -49,7 +80,8 @@ type ProbeStats struct {
 }
 
 type counts struct {
-	tally
+	live     tally
+	canaries tally // all of them, since a canary's own counts end with it
 	errors   atomic.Uint64
 	byCause  [engine.Causes]atomic.Uint64
 	sent     atomic.Uint64
@@ -62,7 +94,18 @@ type counts struct {
 	swaps    atomic.Uint64
 }
 
-// tally is what is counted for a canary apart too.
+// inFlight is the number of placements that are not done.
+func (c *counts) inFlight() int64 { return c.live.inFlight.Load() + c.canaries.inFlight.Load() }
+
+// tallies are where a shard's placements are counted: its arm's, and if that is a canary its own.
+func (s *shard) tallies() (arm, own *tally) {
+	if s.tally == nil {
+		return &s.b.counts.live, nil
+	}
+	return &s.b.counts.canaries, s.tally
+}
+
+// tally is what is counted for each arm apart.
 type tally struct {
 	byRegime [engine.Regimes]atomic.Uint64
 	outcomes [4]atomic.Uint64
@@ -71,45 +114,62 @@ type tally struct {
 }
 
 func (t *tally) begin(r engine.Regime) {
+	if t == nil {
+		return
+	}
 	t.byRegime[r].Add(1)
 	t.inFlight.Add(1)
 }
 
 func (t *tally) end(o engine.Outcome) {
+	if t == nil {
+		return
+	}
 	if int(o) < len(t.outcomes) {
 		t.outcomes[o].Add(1)
 	}
 	t.inFlight.Add(-1)
 }
 
-func (t *tally) read(regimes *[engine.Regimes]uint64, outcomes *[4]uint64) (decisions uint64) {
+func (t *tally) trapped() {
+	if t != nil {
+		t.traps.Add(1)
+	}
+}
+
+func (t *tally) read() ArmStats {
+	s := ArmStats{InFlight: t.inFlight.Load(), Traps: t.traps.Load()}
 	for i := range t.byRegime {
-		regimes[i] = t.byRegime[i].Load()
-		decisions += regimes[i]
+		s.ByRegime[i] = t.byRegime[i].Load()
+		s.Decisions += s.ByRegime[i]
 	}
 	for i := range t.outcomes {
-		outcomes[i] = t.outcomes[i].Load()
+		s.Outcomes[i] = t.outcomes[i].Load()
 	}
-	return decisions
+	return s
 }
 
 // Stats reads the counts. They are read one after the other, not at a single instant.
 func (b *Balancer) Stats() Stats {
 	c, live := &b.counts, b.live.Load()
 	s := Stats{
-		Errors: c.errors.Load(), InFlight: c.inFlight.Load(), Traps: c.traps.Load(), Rebuilds: c.rebuilds.Load(),
-		Slow: c.slow.Load(), Swaps: c.swaps.Load(), Generation: live.generation,
+		Errors: c.errors.Load(), Rebuilds: c.rebuilds.Load(), Slow: c.slow.Load(), Swaps: c.swaps.Load(), Generation: live.generation,
 		Probes: ProbeStats{c.sent.Load(), c.answered.Load(), c.failed.Load(), c.shed.Load(), c.late.Load()},
-		Shards: len(live.shards), Salt: b.salt,
+		Shards: len(live.shards), Salt: b.salt, Canaries: c.canaries.read(),
 	}
-	s.Decisions = c.read(&s.ByRegime, &s.Outcomes)
+	all := c.live.read()
+	s.Decisions, s.InFlight, s.Traps = all.Decisions+s.Canaries.Decisions, all.InFlight+s.Canaries.InFlight, all.Traps+s.Canaries.Traps
+	for i, n := range s.Canaries.ByRegime {
+		s.ByRegime[i] = all.ByRegime[i] + n
+	}
+	for i, n := range s.Canaries.Outcomes {
+		s.Outcomes[i] = all.Outcomes[i] + n
+	}
 	for i := range c.byCause {
 		s.ByCause[i] = c.byCause[i].Load()
 	}
 	for i, sh := range live.shards {
-		var one engine.Counters
-		var fit engine.Fit
-		sh.look(func(m engine.Machine) error { return m.Inspect(&one, &fit) })
+		one, fit := sh.inspect()
 		for i, v := range one.Each() {
 			*s.Counters.Each()[i] += *v
 		}
@@ -118,11 +178,32 @@ func (b *Balancer) Stats() Stats {
 		}
 	}
 	if a := b.canary.Load(); a != nil {
-		t := a.shards[0].tally
-		s.Canary = &CanaryStats{Spec: a.spec, Generation: a.generation, Share: a.share, InFlight: t.inFlight.Load(), Traps: t.traps.Load()}
-		s.Canary.Decisions = t.read(&s.Canary.ByRegime, &s.Canary.Outcomes)
+		t := a.shards[0].tally.read()
+		s.Canary = &CanaryStats{a.spec, a.generation, a.share, t.Decisions, t.ByRegime, t.Outcomes, t.InFlight, t.Traps}
+	}
+	if c := b.comparison.Load(); c != nil {
+		c.mu.Lock()
+		s.Comparison = &ComparisonStats{c.decisions.Load(), c.different.Load(), c.failure != nil}
+		c.mu.Unlock()
+	}
+	if b.opts.recorder != nil {
+		r := b.opts.recorder.Stats()
+		s.Recorder = &r
 	}
 	return s
+}
+
+// inspect asks the machine what it counted. While there is none, what the last one said stands: counts
+// that fall and rise again would be taken for a start from nothing.
+func (s *shard) inspect() (engine.Counters, engine.Fit) {
+	s.mu.Lock()
+	defer s.release()
+	var c engine.Counters
+	var f engine.Fit
+	if s.machine != nil && s.contain(s.machine.Inspect(&c, &f)) == nil {
+		s.counted, s.fitted = c, f
+	}
+	return s.counted, s.fitted
 }
 
 // PoolEntry is an entry of the live pool under its endpoint's name.

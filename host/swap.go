@@ -21,6 +21,7 @@ func (b *Balancer) Swap(ctx context.Context, src Source) error {
 		return err
 	}
 	b.previous = &old.source
+	b.changed(ChangeSwap, old, b.live.Load())
 	return nil
 }
 
@@ -132,6 +133,7 @@ func (b *Balancer) Canary(ctx context.Context, src Source, share uint32) error {
 	}
 	next.spares = b.keepSpare(src)
 	b.endCanary(next)
+	b.changed(ChangeCanary, live, next)
 	return nil
 }
 
@@ -161,6 +163,7 @@ func (b *Balancer) SetShare(share uint32) error {
 	next := *c
 	next.share = share
 	b.canary.Store(&next)
+	b.changed(ChangeShare, b.live.Load(), &next)
 	return nil
 }
 
@@ -178,6 +181,7 @@ func (b *Balancer) Promote(ctx context.Context) error {
 	}
 	b.previous = &old.source
 	b.endCanary(nil)
+	b.changed(ChangePromote, old, b.live.Load())
 	return nil
 }
 
@@ -188,8 +192,9 @@ var ErrNothingBefore = errors.New("nothing to roll back: no canary runs and no s
 func (b *Balancer) Rollback(ctx context.Context) error {
 	b.changes.Lock()
 	defer b.changes.Unlock()
-	if b.canary.Load() != nil {
+	if c := b.canary.Load(); c != nil {
 		b.endCanary(nil)
+		b.changed(ChangeRollback, c, b.live.Load())
 		return nil
 	}
 	if b.previous == nil {
@@ -200,6 +205,7 @@ func (b *Balancer) Rollback(ctx context.Context) error {
 		return err
 	}
 	b.previous = &old.source
+	b.changed(ChangeRollback, old, b.live.Load())
 	return nil
 }
 

@@ -19,6 +19,10 @@ import (
 // comes with it. Embedding the host costs wazero and nothing more; the replica side costs nothing at all.
 func TestConsumer(t *testing.T) {
 	runtime := []string{wazero, "golang.org/x/sys"}
+	metrics := []string{ // client_golang and what it brings
+		"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/procfs",
+		"github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/munnerz/goautoneg", "google.golang.org/protobuf",
+	}
 	for _, c := range []struct {
 		pkg    string
 		allow  []string
@@ -27,6 +31,8 @@ func TestConsumer(t *testing.T) {
 		{pkg: "host", allow: runtime, expect: true},
 		{pkg: "host/lbhttp", allow: runtime, expect: true},
 		{pkg: "host/discovery", allow: runtime, expect: true},
+		{pkg: "host/observe", allow: runtime, expect: true},
+		{pkg: "host/observe/prometheus", allow: append(metrics, runtime...), expect: true},
 		{pkg: "host/replica"},
 		{pkg: "engine/policy"},
 	} {

@@ -25,7 +25,7 @@ var (
 	linkPattern    = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
 	headingPattern = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
 	codePattern    = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
-	pathPattern    = regexp.MustCompile(`(?:^|[\s(=>])(?:\./)?((?:engine|wasm|host|showcase|web|cmd|test|docs|\.ci)(?:/[\w.-]+)+/?|[\w.-]+\.(?:md|yml|mod))(?:$|[\s):,])`)
+	pathPattern    = regexp.MustCompile(`(?:^|[\s(=>])(?:\./)?((?:engine|wasm|host|showcase|web|cmd|test|docs|deploy|\.ci)(?:/[\w.-]+)+/?|[\w.-]+\.(?:md|yml|mod))(?:$|[\s):,])`)
 	commandPattern = regexp.MustCompile(`(?:^|[\s/(])wasmhost ([a-z]+)`)
 	makePattern    = regexp.MustCompile(`(?:^|[\s(])make ([a-z][a-z-]*)`)
 	flagPattern    = regexp.MustCompile(`(?:^|[\s(\[])--([a-z][a-z-]*)`)
@@ -219,23 +219,6 @@ func TestDocsFlagsExist(t *testing.T) {
 		}
 		require.Contains(t, source.String(), `"`+flag+`"`, "the docs name --%s", flag)
 	}
-}
-
-// TestDocsListTheMetrics compares docs/serve.md with the source, both ways.
-func TestDocsListTheMetrics(t *testing.T) {
-	docs, err := os.ReadFile("../docs/serve.md")
-	require.NoError(t, err)
-	src, err := os.ReadFile("../cmd/wasmhost/internal/serve/metrics.go")
-	require.NoError(t, err)
-	var want []string
-	for _, m := range regexp.MustCompile(`desc\("([a-z_]+)"`).FindAllStringSubmatch(string(src), -1) {
-		want = append(want, "headroom_"+m[1])
-	}
-	for _, m := range regexp.MustCompile(`Name: "(headroom_[a-z_]+)"`).FindAllStringSubmatch(string(src), -1) {
-		want = append(want, m[1])
-	}
-	require.Greater(t, len(want), 10)
-	require.ElementsMatch(t, want, slices.Compact(slices.Sorted(slices.Values(metricPattern.FindAllString(string(docs), -1)))))
 }
 
 // TestReadmeMirrorsExamples compares marked code blocks with the body of the example they name, which the tests run.

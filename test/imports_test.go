@@ -58,6 +58,8 @@ var importTable = []rule{
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
 	{pkg: "host/discovery", ours: []string{"engine", "host"}, noStd: []string{"net"}},
+	{pkg: "host/observe", ours: []string{"engine", "host"}, noStd: []string{"net"}},
+	{pkg: "host/observe/prometheus", ours: []string{"engine", "host", "host/observe"}, foreign: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "showcase/sim", ours: []string{"engine", "engine/probe", "engine/policy"}, std: with(pure, "math", "container/heap")},
 	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim"}, noStd: []string{"net", "os", "time", "math/rand"}},
@@ -128,6 +130,8 @@ func TestImportOrderRejects(t *testing.T) {
 		"adapter with the runtime":       {"host/lbhttp", "x.go", wazero + "/api", "host/lbhttp may not import " + wazero + "/api"},
 		"simulator with randomness":      {"showcase/sim", "x.go", "math/rand/v2", "showcase/sim may not import math/rand/v2"},
 		"an experiment with a clock":     {"showcase/experiment", "x.go", "time", "showcase/experiment may not import time"},
+		"metrics with a library":         {"host/observe", "x.go", "github.com/prometheus/client_golang/prometheus", "host/observe may not import github.com/prometheus/client_golang/prometheus"},
+		"host with its observers":        {"host", "x.go", module + "/host/observe", "host may not import host/observe"},
 		"a kit in production":            {"host/lbhttp", "x.go", "testing", "host/lbhttp may not import testing"},
 		"a library under host":           {"host", "x.go", "github.com/spf13/cobra", "host may not import github.com/spf13/cobra"},
 		"a library with a like name":     {"host", "x.go", wazero + "evil", "host may not import " + wazero + "evil"},

@@ -20,6 +20,7 @@ func newServeCmd() *cobra.Command {
 		file      string
 		endpoints []string
 		flags     = serve.Defaults()
+		level     slog.Level
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -64,7 +65,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 				defer signal.Stop(hangup)
 				c.Again, c.Hangup = read, hangup
 			}
-			err = serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+			err = serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})))
 			var input *serve.InputError
 			if errors.As(err, &input) {
 				return badInput("%w", err)
@@ -73,6 +74,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 		},
 	}
 	f := cmd.Flags()
+	f.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error; debug has one decision in 100")
 	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health as their flags with _ for -")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
@@ -91,6 +93,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	healthFlags(cmd, &flags.Health)
 	complete(cmd, "engine", "wasm", "native")
+	complete(cmd, "log-level", "debug", "info", "warn", "error")
 	complete(cmd, "spec", policy.Names()...)
 	for _, name := range []string{"listen", "admin", "endpoint", "shards", "fuel", "drain", "probe-wait", "key", "hint", "record"} {
 		complete(cmd, name)

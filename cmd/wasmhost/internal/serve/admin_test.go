@@ -20,6 +20,7 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
+	headroom "github.com/headroom-lb/headroom/host/observe/prometheus"
 )
 
 func balancerOf(t *testing.T, spec string, urls ...string) *host.Balancer {
@@ -140,7 +141,7 @@ func TestUpgradePassesTheInstrumentedProxy(t *testing.T) {
 	defer replica.Close()
 	b := balancerOf(t, "round_robin seed=1", replica.URL)
 	w := watchOf(t, b)
-	proxy := httptest.NewServer(instrument(newRegistry(b, w.monitor), newProxy(b, w, Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))))
+	proxy := httptest.NewServer(headroom.Instrument(newRegistry(b, w.monitor), newProxy(b, w, Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))))
 	defer proxy.Close()
 
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy.URL, "http://"))

@@ -20,6 +20,8 @@ import (
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/lbhttp"
+	"github.com/headroom-lb/headroom/host/observe"
+	headroom "github.com/headroom-lb/headroom/host/observe/prometheus"
 )
 
 // InputError is a setting that was found wrong only when it was used, such as a file that is not a module.
@@ -55,7 +57,8 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 			return &InputError{err}
 		}
 	}
-	b, engines, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
+	latencies := headroom.NewLatencies()
+	b, engines, free, err := newBalancer(context.WithoutCancel(ctx), c, log, host.WithObserver(latencies.Observe))
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,8 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 
 	var draining atomic.Bool
 	reg := newRegistry(b, watch.monitor)
-	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, watch, c, log)))
+	reg.MustRegister(latencies)
+	proxy := lifecycle.Start(ln, headroom.Instrument(reg, newProxy(b, watch, c, log)))
 	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
@@ -157,13 +161,13 @@ func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handl
 }
 
 // newBalancer makes the balancer of a config, with its endpoints, and what frees it.
-func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, *engines, func() error, error) {
-	opts := []host.Option{
+func newBalancer(ctx context.Context, c Config, log *slog.Logger, more ...host.Option) (*host.Balancer, *engines, func() error, error) {
+	opts := append([]host.Option{
 		host.WithShards(c.Shards),
 		host.WithProbeWait(time.Duration(c.ProbeWait)),
-		host.WithTrapHandler(trapLog(log)),
 		host.WithTwin(policy.Parse),
-	}
+	}, more...)
+	opts = append(opts, (&observe.Log{Logger: log, Sample: sampled}).Options()...)
 	if c.Record > 0 {
 		opts = append(opts, host.WithRecorder(newRecorder(c, log)))
 	}
@@ -184,18 +188,8 @@ func newRecorder(c Config, log *slog.Logger) *host.Recorder {
 	}}
 }
 
-// trapLog says that a guest failed, at most once a second: a guest that fails always would fill a disk. The metrics
-// count every one.
-func trapLog(log *slog.Logger) func(error) {
-	var last atomic.Int64
-	return func(err error) {
-		now := time.Now().UnixNano()
-		if was := last.Load(); now-was < int64(time.Second) || !last.CompareAndSwap(was, now) {
-			return
-		}
-		log.Error("the guest failed and is replaced; queries are placed by the host meanwhile", "error", err)
-	}
-}
+// sampled is one in how many decisions is logged, where the log's level is debug.
+const sampled = 100
 
 // callLimit is how long one call may take into a module that can have no fuel. Calls take microseconds: one that takes
 // this long does not end by itself.

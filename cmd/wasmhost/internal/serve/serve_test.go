@@ -3,16 +3,13 @@ package serve
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,19 +19,6 @@ import (
 	"github.com/headroom-lb/headroom/host/lbhttp"
 	"github.com/headroom-lb/headroom/host/replica"
 )
-
-// TestTrapsAreLoggedAtMostOnceASecond fails a guest a hundred times a second: the log stays readable.
-func TestTrapsAreLoggedAtMostOnceASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		say := trapLog(slog.New(slog.NewTextHandler(&out, nil)))
-		for range 250 {
-			say(errors.New("unreachable executed"))
-			time.Sleep(10 * time.Millisecond)
-		}
-		require.Equal(t, 3, strings.Count(out.String(), "unreachable executed"))
-	})
-}
 
 // TestEnginesAgree makes the same balancer natively, from the built-in module, from its bytes in a file, and from a file
 // whose digest is another, which is a stranger's.

@@ -7,6 +7,7 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/health"
+	"github.com/headroom-lb/headroom/host/observe"
 )
 
 // view is the body of GET /pool. Ages and latencies are in milliseconds; an unknown latency is null.
@@ -78,7 +79,7 @@ func newView(b *host.Balancer, w *watch) view {
 			"sent": st.Probes.Sent, "answered": st.Probes.Answered, "failed": st.Probes.Failed, "shed": st.Probes.Shed,
 			"late": st.Probes.Late,
 		},
-		PoolEvents: poolEvents(st.Counters),
+		PoolEvents: observe.Events(&st.Counters),
 		Fit: fitView{
 			Pool: st.Fit.Pool, RemoveRate: float64(st.Fit.RemoveRate) / perUnit, ReuseBudget: float64(st.Fit.ReuseBudget) / perUnit,
 			WindowFilled: st.Fit.WindowFilled, SmallFleet: st.Fit.Shrunk, Held: st.Fit.Held,

@@ -1,0 +1,148 @@
+package host
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/engine"
+)
+
+type ended struct {
+	outcome engine.Outcome
+	took    time.Duration
+}
+
+func TestObserversHearOfEveryDecisionAndItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		var heard []string
+		var ends []ended
+		observer := func(name string, follow bool) Observer {
+			return func(ctx context.Context, q Query, p *Placement, err error) func(engine.Outcome, time.Duration) {
+				what := name + " " + q.Key + " " + ctx.Value(key{}).(string)
+				if err != nil {
+					assert.Nil(t, p)
+					what += " refused"
+				}
+				heard = append(heard, what)
+				if !follow {
+					return nil
+				}
+				return func(o engine.Outcome, took time.Duration) { ends = append(ends, ended{o, took}) }
+			}
+		}
+		b := nativeOf(t, "random seed=1", WithObserver(observer("one", true)), WithObserver(observer("two", false)), WithObserver(observer("three", true)))
+		with := context.WithValue(ctx, key{}, "ctx")
+		p, err := b.Decide(with, Query{Key: "k"})
+		require.NoError(t, err)
+		time.Sleep(30 * time.Millisecond)
+		p.Done(engine.OutcomeFailure)
+		p.Done(engine.OutcomeSuccess)
+		assert.Equal(t, []ended{{engine.OutcomeFailure, 30 * time.Millisecond}, {engine.OutcomeFailure, 30 * time.Millisecond}}, ends)
+		require.NoError(t, b.SetEndpoints(nil))
+		_, err = b.Decide(with, Query{Key: "k"})
+		require.ErrorIs(t, err, engine.ErrNoCandidates)
+		assert.Equal(t, []string{"one k ctx", "two k ctx", "three k ctx", "one k ctx refused", "two k ctx refused", "three k ctx refused"}, heard)
+	})
+}
+
+func TestChangesOfPolicyAreTold(t *testing.T) {
+	const one, two, three = "round_robin seed=1", "random seed=2", "random seed=3"
+	var told []Change
+	b := nativeOf(t, one, WithChangeHandler(func(c Change) { told = append(told, c) }))
+	require.NoError(t, b.Swap(ctx, native(two)))
+	require.Error(t, b.Swap(ctx, native("nonsense")))
+	require.NoError(t, b.Rollback(ctx))
+	require.NoError(t, b.Canary(ctx, native(two), 100))
+	require.NoError(t, b.SetShare(200))
+	require.NoError(t, b.Rollback(ctx))
+	require.NoError(t, b.Canary(ctx, native(three), 300))
+	require.NoError(t, b.Promote(ctx))
+	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}}))
+	require.NoError(t, b.Canary(ctx, made("random seed=2", func(e *engine.Engine, _ uint64) engine.Machine { return unwilling{e} }), 400))
+	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}, {Name: "b"}}))
+	assert.Equal(t, []Change{
+		{ChangeSwap, one, two, 2, 0},
+		{ChangeRollback, two, one, 3, 0},
+		{ChangeCanary, one, two, 4, 100},
+		{ChangeShare, one, two, 4, 200},
+		{ChangeRollback, two, one, 3, 0},
+		{ChangeCanary, one, three, 5, 300},
+		{ChangePromote, one, three, 6, 0},
+		{ChangeCanary, three, two, 7, 400},
+		{ChangeEnd, two, three, 6, 0},
+	}, told)
+}
+
+// TestCountsOfAnArmOnlyGrow: a count that falls when a canary ends would look to a metrics system like a restart.
+func TestCountsOfAnArmOnlyGrow(t *testing.T) {
+	b := nativeOf(t, "round_robin seed=1")
+	ask := func(n int, want bool) {
+		for range n {
+			p := decide(t, b, Query{})
+			require.Equal(t, want, p.Canary)
+			p.Done(engine.OutcomeSuccess)
+		}
+	}
+	ask(5, false)
+	for range 3 {
+		require.NoError(t, b.Canary(ctx, native("random seed=3"), wholeShare))
+		ask(7, true)
+		require.NoError(t, b.Rollback(ctx))
+	}
+	ask(2, false)
+	open := decide(t, b, Query{})
+	st := b.Stats()
+	assert.EqualValues(t, 21, st.Canaries.Decisions)
+	assert.EqualValues(t, 21, st.Canaries.Outcomes[engine.OutcomeSuccess])
+	live := st.Live()
+	assert.EqualValues(t, 8, live.Decisions)
+	assert.EqualValues(t, 8, live.ByRegime[engine.RegimeDirect])
+	assert.EqualValues(t, 7, live.Outcomes[engine.OutcomeSuccess])
+	assert.EqualValues(t, 1, live.InFlight)
+	assert.EqualValues(t, 29, st.Decisions)
+	open.Done(engine.OutcomeSuccess)
+	assert.Zero(t, b.InFlight())
+}
+
+// TestCountersStandWhileNoMachineDoes: they are sums over shards, and a sum that falls looks like a restart too.
+func TestCountersStandWhileNoMachineDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		b := trappingBalancer(t, "prequal seed=1", &fail, WithoutSpare())
+		defer b.Close(ctx)
+		require.NoError(t, b.Record("a", engine.Reading{RIF: 1}))
+		before := b.Stats()
+		require.EqualValues(t, 1, before.Counters.Admitted)
+		fail = true
+		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		require.Nil(t, b.live.Load().shards[0].machine)
+		after := b.Stats()
+		assert.Equal(t, before.Counters, after.Counters)
+		assert.Equal(t, before.Fit, after.Fit)
+		assert.EqualValues(t, 1, after.Traps)
+	})
+}
+
+func TestStatsShowComparisonAndRecorder(t *testing.T) {
+	b := nativeOf(t, "round_robin seed=1", WithRecorder(&Recorder{}))
+	require.Nil(t, b.Stats().Comparison)
+	c, err := b.Compare(ctx, native("least_loaded seed=1"))
+	require.NoError(t, err)
+	for range 10 {
+		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+	}
+	r := c.Report()
+	assert.Equal(t, &ComparisonStats{r.Decisions, r.Different, false}, b.Stats().Comparison)
+	assert.EqualValues(t, 10, r.Decisions)
+	require.NoError(t, b.Dump(io.Discard, 0))
+	assert.Positive(t, b.Stats().Recorder.Segments)
+	c.Stop(ctx)
+	assert.Nil(t, b.Stats().Comparison)
+}
