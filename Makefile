@@ -44,6 +44,10 @@ fuzz: ## run each fuzz target for FUZZTIME (5s)
 mutate: ## break the engine in small ways and fail for each that no test notices (MUTATE='-n 100 -policy')
 	$(GO) run ./test/mutate $(MUTATE)
 
+.PHONY: soak
+soak: ## 64 callers for a minute with swaps, dying guests and a changing fleet; prints what it saw
+	$(GO) test -count=1 -run='^TestSoak$$' -v ./host -soak=60s
+
 .PHONY: bench
 bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s), then every policy natively, as a guest and against an empty call
 	$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem ./...

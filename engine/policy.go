@@ -90,4 +90,5 @@ type Machine interface {
 	Inspect(c *Counters, f *Fit) error
 	Snapshot(dst []byte) ([]byte, error)
 	Restore(block []byte) error
+	SetInFlight(open []InFlight) error
 }

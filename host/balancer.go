@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,23 +17,26 @@ import (
 // Balancer decides for many callers at once. Make one for each group of replicas and keep it.
 type Balancer struct {
 	opts       options
-	start      maker
-	spec       string
 	salt       uint64
 	began      time.Time
-	shards     []*shard
 	counts     counts
-	fit        engine.Fit // as configured: what the policy asks of its host
-	asks       bool       // the policy decides on the answers to a query's own probes
 	background sync.WaitGroup
-
-	membership sync.Mutex // one change at a time
 	fleet      atomic.Pointer[fleet]
-	closed     bool           // under admit
-	ended      chan struct{}  // closed when it is
-	open       sync.WaitGroup // placements; guarded against use after Wait by admit
-	admit      sync.RWMutex
 	prober     atomic.Pointer[chan ticket]
+
+	live        atomic.Pointer[arm]
+	canary      atomic.Pointer[arm] // nil if none runs
+	comparison  atomic.Pointer[Comparison]
+	generations atomic.Uint64
+	changes     sync.Mutex // of policy: one at a time; taken before membership
+	previous    *Source    // what was live before the last swap; under changes
+
+	membership sync.Mutex // one change of the fleet at a time
+
+	admit  sync.RWMutex
+	closed bool           // under admit
+	ended  chan struct{}  // closed when it is
+	open   sync.WaitGroup // placements; guarded against use after Wait by admit
 }
 
 // Query is one unit of work to place.
@@ -47,29 +49,17 @@ type Query struct {
 // NewBalancer makes a balancer whose decisions are made by instances of a module. A spec that
 // the module refuses is an [engine.ErrConfig] with its reason.
 func NewBalancer(ctx context.Context, m *Module, spec string, opts ...Option) (*Balancer, error) {
-	return newBalancer(ctx, func(ctx context.Context, salt uint64) (engine.Machine, string, error) {
-		in, err := m.Instantiate(ctx, spec, salt)
-		if err != nil {
-			return nil, "", err
-		}
-		return in, in.Spec(), nil
-	}, spec, opts)
+	return newBalancer(ctx, FromModule(m, spec), opts)
 }
 
 // NewNativeBalancer makes the same balancer over native engines: parse is policy.Parse, or
 // one's own.
-func NewNativeBalancer(parse func(spec string) (engine.Policy, error), spec string, opts ...Option) (*Balancer, error) {
-	return newBalancer(context.Background(), func(_ context.Context, salt uint64) (engine.Machine, string, error) {
-		p, err := parse(spec)
-		if err != nil {
-			return nil, "", err
-		}
-		return engine.New(p, engine.Config{Salt: salt}), p.Spec(), nil
-	}, spec, opts)
+func NewNativeBalancer(parse Parse, spec string, opts ...Option) (*Balancer, error) {
+	return newBalancer(context.Background(), FromPolicies(parse, spec), opts)
 }
 
-func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (*Balancer, error) {
-	b := &Balancer{start: start, began: time.Now(), opts: options{shards: 1, wait: DefaultProbeWait}, ended: make(chan struct{})}
+func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, error) {
+	b := &Balancer{began: time.Now(), opts: options{shards: 1, wait: DefaultProbeWait}, ended: make(chan struct{})}
 	for _, opt := range opts {
 		opt(&b.opts)
 	}
@@ -80,25 +70,45 @@ func newBalancer(ctx context.Context, start maker, spec string, opts []Option) (
 		return nil, fmt.Errorf("a probe wait of %v: want more than 0, at most 1m", b.opts.wait)
 	}
 	b.salt = b.opts.seed
-	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
+	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(src.spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
 		b.salt = rand.Uint64() | 1
 	}
 	empty, _ := newFleet(nil)
 	b.fleet.Store(empty)
+	live := &arm{source: src, generation: b.generations.Add(1)}
 	for i := range b.opts.shards {
 		salt := b.salt + uint64(i)
-		m, canonical, err := start(ctx, salt)
+		m, canonical, err := src.start(ctx, salt)
+		if err == nil {
+			live.spec = canonical
+			live.shards = append(live.shards, &shard{b: b, salt: salt, fleet: empty, seat: seat{arm: live, machine: m, serial: 1, since: b.began, kept: -before}})
+			err = m.Inspect(&engine.Counters{}, &live.fit)
+		}
 		if err != nil {
-			return nil, errors.Join(err, b.Close(ctx))
+			for _, s := range live.shards {
+				err = errors.Join(err, s.close(ctx))
+			}
+			return nil, err
 		}
-		b.spec = canonical
-		b.shards = append(b.shards, &shard{b: b, salt: salt, machine: m, serial: 1, fleet: empty})
-		if err := m.Inspect(&engine.Counters{}, &b.fit); err != nil {
-			return nil, errors.Join(err, b.Close(ctx))
-		}
-		b.asks = b.fit.Probes > 0
 	}
+	live.spares = b.keepSpare(src)
+	b.live.Store(live)
 	return b, nil
+}
+
+// all are the shards that a change of the fleet concerns.
+func (b *Balancer) all() []*shard {
+	shards := b.live.Load().shards
+	if c := b.canary.Load(); c != nil {
+		shards = append(slices.Clone(shards), c.shards...)
+	}
+	return shards
+}
+
+func (b *Balancer) isClosed() bool {
+	b.admit.RLock()
+	defer b.admit.RUnlock()
+	return b.closed
 }
 
 // told does not wait for the handler: a shard's lock may be held, and the handler may ask the
@@ -109,8 +119,8 @@ func (b *Balancer) told(err error) {
 	}
 }
 
-// Spec is the canonical spec line.
-func (b *Balancer) Spec() string { return b.spec }
+// Spec is the canonical spec line of the live policy.
+func (b *Balancer) Spec() string { return b.live.Load().spec }
 
 // Now is the balancer's clock, on which its engine's instants lie.
 func (b *Balancer) Now() engine.Instant { return engine.Instant(time.Since(b.began)) }
@@ -127,13 +137,22 @@ func (b *Balancer) SetEndpoints(eps []Endpoint) error {
 	}
 	b.membership.Lock()
 	defer b.membership.Unlock()
-	old := b.fleet.Load()
-	for i, s := range b.shards {
+	old, live := b.fleet.Load(), b.live.Load().shards
+	for i, s := range live {
 		if err := s.setFleet(next); err != nil {
-			for _, done := range b.shards[:i] {
+			for _, done := range live[:i] {
 				_ = done.setFleet(old)
 			}
 			return err
+		}
+	}
+	if c := b.canary.Load(); c != nil {
+		for _, s := range c.shards {
+			if err := s.setFleet(next); err != nil {
+				b.told(fmt.Errorf("the canary ends: it refuses the fleet: %w", err))
+				b.endCanary(nil)
+				break
+			}
 		}
 	}
 	b.fleet.Store(next)
@@ -155,7 +174,7 @@ func (b *Balancer) SetStatus(name string, st engine.Status) error {
 	next := f.withStatus(slot, st)
 	b.fleet.Store(next)
 	var failed error
-	for _, s := range b.shards {
+	for _, s := range b.all() {
 		failed = errors.Join(failed, s.setStatus(next, next.candidates[slot].ID, st))
 	}
 	return failed
@@ -191,103 +210,45 @@ func (b *Balancer) place(ctx context.Context, q *Query) (*Placement, error) {
 	}
 	b.open.Add(1)
 	b.admit.RUnlock()
-	var p *Placement
-	var err error
-	if b.asks {
-		p, err = b.placeAsking(ctx, q)
-	} else {
-		p, err = b.acquire().decide(q, nil)
-	}
+	p, err := b.decide(ctx, q)
 	if err != nil {
 		b.open.Done()
 		return nil, err
 	}
-	b.counts.byRegime[p.Decision.Regime].Add(1)
+	b.counts.begin(p.Decision.Regime)
 	b.counts.byCause[p.Decision.Cause].Add(1)
-	b.counts.inFlight.Add(1)
+	if t := p.shard.tally; t != nil {
+		t.begin(p.Decision.Regime)
+	}
 	return p, nil
 }
 
-// acquire takes a free shard, in order: low traffic stays on the first, whose pool it keeps
-// fresh. Waiting comes last, because a holder that the kernel put to sleep holds for
-// milliseconds.
-func (b *Balancer) acquire() *shard {
-	for range 4 {
-		for _, s := range b.shards {
-			if s.mu.TryLock() {
-				return s
-			}
-		}
-		runtime.Gosched()
+// decide asks the canary, if the query is one of its share, or the live arm.
+func (b *Balancer) decide(ctx context.Context, q *Query) (*Placement, error) {
+	if c := b.canary.Load(); c != nil && c.takes(q.Key) {
+		if p, err := b.decideOn(ctx, c, q); err != errMoved {
+			return p, err
+		} // it ended while we asked
 	}
-	s := b.shards[rand.IntN(len(b.shards))]
-	s.mu.Lock()
-	return s
+	return b.decideOn(ctx, b.live.Load(), q)
 }
 
-// decide runs under the shard's lock and releases it.
-func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
-	defer s.mu.Unlock()
-	s.query = engine.Query{Now: s.b.Now(), Tried: s.tried[:0], Answers: answers}
-	if q.Key != "" {
-		s.query.Key = engine.KeyOf(q.Key)
-	}
-	for _, name := range q.Tried {
-		s.query.Tried = append(s.query.Tried, engine.IDOf(name))
-	}
-	if s.machine == nil {
-		if s.gone { // the query was under way when the balancer closed
-			return nil, ErrClosed
-		}
-		return s.withoutGuest(ErrTrap)
-	}
-	if err := s.machine.Decide(&s.query, &s.decision); err != nil {
-		if s.contain(err); s.machine == nil {
-			return s.withoutGuest(err)
-		}
-		return nil, err
-	}
-	p := s.placement()
-	p.counted = s.serial
-	s.collect()
-	return p, nil
-}
-
-func (s *shard) placement() *Placement {
-	return &Placement{Endpoint: s.fleet.endpoints[s.decision.Index], Decision: s.decision, shard: s, at: s.query.Now}
-}
-
-// withoutGuest decides uniformly among the eligible while no guest can.
-func (s *shard) withoutGuest(cause error) (*Placement, error) {
-	if s.b.opts.closed {
-		return nil, cause
-	}
-	if len(s.fleet.candidates) == 0 {
-		return nil, engine.ErrNoCandidates
-	}
-	open := 0
-	for i, c := range s.fleet.candidates {
-		if !c.Status.Eligible() || slices.Contains(s.query.Tried, c.ID) {
-			continue
-		}
-		if open++; rand.IntN(open) == 0 {
-			s.decision = engine.Decision{
-				ID: c.ID, Index: uint32(i), Threshold: engine.NoThreshold,
-				Regime: engine.RegimeFallback, Cause: engine.CauseTrap,
-			}
+func (b *Balancer) decideOn(ctx context.Context, a *arm, q *Query) (*Placement, error) {
+	var answers []engine.Answer
+	if a.asks() {
+		var err error
+		if answers, err = b.ask(ctx, a, q); err != nil {
+			return nil, err
 		}
 	}
-	if open == 0 {
-		return nil, engine.ErrNoneEligible
-	}
-	return s.placement(), nil
+	return a.acquire().decide(q, answers)
 }
 
 // Record takes a reading that came with an ordinary answer, as of now. It goes to the first
 // shard, so that it informs no more decisions than its uses. Unknown endpoints are
 // [engine.ErrUnknownID].
 func (b *Balancer) Record(name string, rd engine.Reading) error {
-	err := b.shards[0].with(func(m engine.Machine) error {
+	err := b.live.Load().shards[0].told(func(m engine.Machine) error {
 		now := b.Now()
 		rd.Asked = now
 		_, err := m.Record(now, engine.IDOf(name), rd)
@@ -303,8 +264,8 @@ func (b *Balancer) Record(name string, rd engine.Reading) error {
 // policies that weigh load keep it until the next. Unknown endpoints are [engine.ErrUnknownID].
 func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
 	var failed error
-	for _, s := range b.shards {
-		err := s.with(func(m engine.Machine) error { return m.RecordLoad(b.Now(), engine.IDOf(name), l) })
+	for _, s := range b.all() {
+		err := s.told(func(m engine.Machine) error { return m.RecordLoad(b.Now(), engine.IDOf(name), l) })
 		if errors.Is(err, engine.ErrUnknownID) {
 			return fmt.Errorf("%w: %q", err, name)
 		}
@@ -315,11 +276,9 @@ func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
 
 // Forget drops what every shard holds of an endpoint.
 func (b *Balancer) Forget(name string) {
-	for _, s := range b.shards {
-		_ = s.with(func(m engine.Machine) error {
-			now := b.Now()
-			return m.Forget(now, engine.IDOf(name), now)
-		})
+	for _, s := range b.all() {
+		now := b.Now()
+		_ = s.told(func(m engine.Machine) error { return m.Forget(now, engine.IDOf(name), now) })
 	}
 }
 
@@ -340,7 +299,9 @@ func (b *Balancer) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("%d placements still open: %w", b.counts.inFlight.Load(), ctx.Err())
 	}
-	for _, s := range b.shards {
+	b.changes.Lock() // a swap under way ends first
+	defer b.changes.Unlock()
+	for _, s := range b.all() {
 		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
 	b.background.Wait()

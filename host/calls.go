@@ -223,6 +223,22 @@ func (in *Instance) Restore(block []byte) error {
 	return in.ask(in.function(abi.FuncRestore), uint64(len(block)))
 }
 
+// SetInFlight replaces the counts of queries in flight, or is [ErrOldGuest] from a guest that
+// knows nothing of it.
+func (in *Instance) SetInFlight(open []engine.InFlight) error {
+	f := in.function(abi.FuncInFlight)
+	if f == nil {
+		return ErrOldGuest
+	}
+	if err := in.open(max(abi.ArenaMin, len(open)*abi.InFlightSize)); err != nil {
+		return err
+	}
+	for i := range open {
+		abi.PutInFlight(in.view[i*abi.InFlightSize:], &open[i])
+	}
+	return in.ask(f, uint64(len(open)))
+}
+
 // Nothing calls a function that does nothing, if the guest has it: the price of crossing the
 // boundary.
 func (in *Instance) Nothing() error {

@@ -57,3 +57,11 @@ func (f *fleet) withStatus(slot int, s engine.Status) *fleet {
 	next.endpoints[slot].Status, next.candidates[slot].Status = s, s
 	return next
 }
+
+// name is an endpoint's name, or empty for one that is not of this fleet.
+func (f *fleet) name(id engine.ID) string {
+	if slot, ok := f.byID[id]; ok {
+		return f.endpoints[slot].Name
+	}
+	return ""
+}

@@ -10,6 +10,10 @@ var (
 	ErrTrap = errors.New("guest trapped")
 	// ErrAnswer is a guest that decided for a replica that may not be decided for.
 	ErrAnswer = errors.New("guest gave a wrong answer")
+	// ErrSlow is a foreign guest that takes 10 ms or more, time and again, to decide.
+	ErrSlow = errors.New("guest is too slow")
+	// ErrOldGuest is a guest of an earlier ABI minor that lacks what was asked.
+	ErrOldGuest = errors.New("the guest's ABI is too old for this")
 	// ErrClosed is a balancer that takes no more queries.
 	ErrClosed = errors.New("balancer is closed")
 	// ErrEndpoint is an endpoint that cannot be taken in.

@@ -69,15 +69,31 @@ func (m *Module) start(ctx context.Context) (*Instance, error) {
 // into its seed; 0 leaves the seed as the spec has it. A refused spec is an
 // [engine.ErrConfig] with the guest's reason.
 func (m *Module) Instantiate(ctx context.Context, spec string, salt uint64) (*Instance, error) {
-	in, err := m.start(ctx)
+	in, err := m.blank(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTrap, err)
+		return nil, err
 	}
 	if err := in.configure(spec, salt); err != nil {
 		in.Close(ctx)
 		return nil, err
 	}
 	return in, nil
+}
+
+// blank is a guest without a spec.
+func (m *Module) blank(ctx context.Context) (*Instance, error) {
+	in, err := m.start(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTrap, err)
+	}
+	return in, nil
+}
+
+func (in *Instance) configured(spec string, salt uint64) (engine.Machine, string, error) {
+	if err := in.configure(spec, salt); err != nil {
+		return nil, "", err
+	}
+	return in, in.spec, nil
 }
 
 func (in *Instance) configure(spec string, salt uint64) error {

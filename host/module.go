@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/headroom-lb/headroom/wasm/abi"
+	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
 const wasiModule = "wasi_snapshot_preview1"
@@ -42,6 +43,9 @@ func (m *Module) Size() int { return m.size }
 
 // Policies are the names that the module's specs may start with, as it tells them.
 func (m *Module) Policies() []string { return slices.Clone(m.policies) }
+
+// builtIn tells the module that this program carries from those of others.
+func (m *Module) builtIn() bool { return m.DigestText() == dist.Digest() }
 
 // Exports lists the exported functions as name and signature, sorted.
 func (m *Module) Exports() []string {

@@ -8,32 +8,33 @@ import (
 
 // Placement is a decision bound to an endpoint, open until Done.
 type Placement struct {
-	Endpoint Endpoint
-	Decision engine.Decision
+	Endpoint   Endpoint
+	Decision   engine.Decision
+	Generation uint64 // of the policy that decided: it grows with each [Balancer.Swap] and [Balancer.Canary]
 
-	shard   *shard
-	counted uint64 // by which machine of the shard; 0 for none
-	at      engine.Instant
-	done    atomic.Bool
+	letter
+	shard          *shard
+	counted        uint64 // by which machines of the shard; 0 for none
+	at, ended      engine.Instant
+	outcome        engine.Outcome
+	closed         atomic.Bool
+	earlier, later *Placement // of the shard's open ones
+	beside         *beside
+	other          engine.ID // the choice of the machine beside
 }
 
 // Done ends the placement and tells the engine how. Call it exactly once, when the answer is
-// complete; later calls are ignored. It is safe for concurrent use.
+// complete; later calls are ignored. It is safe for concurrent use and waits for nobody.
 func (p *Placement) Done(o engine.Outcome) {
-	if p.done.Swap(true) {
+	if p.closed.Swap(true) {
 		return
 	}
 	b := p.shard.b
-	now := b.Now()
-	_ = p.shard.with(func(m engine.Machine) error {
-		if p.counted != p.shard.serial {
-			return nil // the machine that counts it in flight is gone: another's count is not touched
-		}
-		return m.Report(now, engine.Report{ID: p.Decision.ID, Outcome: o, Latency: engine.Duration(now - p.at)})
-	})
-	if int(o) < len(b.counts.outcomes) {
-		b.counts.outcomes[o].Add(1)
+	p.outcome, p.ended, p.done = o, b.Now(), p
+	if t := p.shard.tally; t != nil {
+		t.end(o)
 	}
-	b.counts.inFlight.Add(-1)
+	b.counts.end(o)
+	p.shard.post(&p.letter)
 	b.open.Done()
 }

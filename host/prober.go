@@ -39,11 +39,7 @@ var ErrProberRuns = errors.New("a prober runs for this balancer already")
 // collect hands due probes to the prober, if one runs. The caller holds the lock.
 func (s *shard) collect() {
 	tickets := s.b.prober.Load()
-	if tickets == nil || s.machine == nil || s.b.asks {
-		return
-	}
-	var err error
-	if s.due, err = s.machine.Probes(s.b.Now(), s.due[:0]); s.contain(err) != nil {
+	if tickets == nil || s.machine == nil || s.arm.asks() || !s.drawDue() {
 		return
 	}
 	for _, id := range s.due {
@@ -59,11 +55,32 @@ func (s *shard) collect() {
 	}
 }
 
+// drawDue has the machine say who is due; it is false if that failed.
+func (s *shard) drawDue() bool {
+	now := s.b.Now()
+	s.tellBeside(func(m engine.Machine) error {
+		_, err := m.Probes(now, nil)
+		return err
+	})
+	var err error
+	s.due, err = s.machine.Probes(now, s.due[:0])
+	return s.contain(err) == nil
+}
+
+// record leaves a reading for the machine, as of now.
+func (s *shard) record(id engine.ID, rd engine.Reading) {
+	now := s.b.Now()
+	s.post(&letter{tell: func(m engine.Machine) error {
+		_, err := m.Record(now, id, rd)
+		return err
+	}})
+}
+
 // Run probes for a balancer until the context ends, and returns the context's error. One
 // prober serves a balancer at a time: a second is [ErrProberRuns].
 func (p *Prober) Run(ctx context.Context, b *Balancer) error {
 	workers, perEndpoint := orDefault(p.Concurrency, 64), orDefault(p.PerEndpoint, 4)
-	if b.asks {
+	if b.live.Load().asks() {
 		workers, perEndpoint = orDefault(p.Concurrency, 256), orDefault(p.PerEndpoint, 64)
 	}
 	tickets := make(chan ticket, workers)
@@ -102,10 +119,10 @@ func (p *Prober) Run(ctx context.Context, b *Balancer) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-every.C:
-			for _, s := range b.shards {
+			for _, s := range b.all() {
 				s.mu.Lock()
 				s.collect()
-				s.mu.Unlock()
+				s.release()
 			}
 		}
 	}
@@ -129,15 +146,13 @@ func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
 	id := engine.IDOf(t.endpoint.Name)
 	if err != nil {
 		b.counts.failed.Add(1)
-		_ = t.shard.with(func(m engine.Machine) error { return m.Forget(b.Now(), id, asked) })
+		now := b.Now()
+		t.shard.post(&letter{tell: func(m engine.Machine) error { return m.Forget(now, id, asked) }})
 		return
 	}
 	b.counts.answered.Add(1)
 	rd.Asked = asked
-	_ = t.shard.with(func(m engine.Machine) error {
-		_, err := m.Record(b.Now(), id, rd)
-		return err
-	})
+	t.shard.record(id, rd)
 }
 
 // shares bounds what is outstanding for one endpoint.

@@ -54,30 +54,21 @@ func (q *question) take() []engine.Answer {
 // redraws is how often a query that must avoid replicas has others drawn.
 const redraws = 3
 
-// placeAsking places a query on the answers to its own probes.
-func (b *Balancer) placeAsking(ctx context.Context, q *Query) (*Placement, error) {
-	answers, err := b.ask(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return b.acquire().decide(q, answers)
-}
-
 // ask probes replicas for a query and returns the answers that came while it waited, in order of
 // receipt. Only the context's end is an error: with few answers, or none, the policy decides.
-func (b *Balancer) ask(ctx context.Context, query *Query) ([]engine.Answer, error) {
+func (b *Balancer) ask(ctx context.Context, a *arm, query *Query) ([]engine.Answer, error) {
 	tickets := b.prober.Load()
 	if tickets == nil {
 		return nil, nil
 	}
 	var room [engine.MaxAnswers]ticket
-	due := b.acquire().dueFor(query.Tried, room[:0])
+	due := a.acquire().dueFor(query.Tried, room[:0])
 	if len(due) == 0 {
 		return nil, nil
 	}
 	q := &question{
 		hint: query.Hint, asked: b.Now(), until: time.Now().Add(b.opts.wait),
-		left: len(due), wait: min(int(b.fit.Wait), len(due)), enough: make(chan struct{}),
+		left: len(due), wait: min(int(a.fit.Wait), len(due)), enough: make(chan struct{}),
 		answers: make([]engine.Answer, 0, len(due)),
 	}
 	for _, t := range due {
@@ -103,8 +94,8 @@ func (b *Balancer) ask(ctx context.Context, query *Query) ([]engine.Answer, erro
 // dueFor draws the replicas to probe for a query, without those that it must avoid. It runs
 // under the shard's lock and releases it.
 func (s *shard) dueFor(tried []string, due []ticket) []ticket {
-	defer s.mu.Unlock()
-	wanted, rounds := int(s.b.fit.Probes), 1
+	defer s.release()
+	wanted, rounds := int(s.arm.fit.Probes), 1
 	if len(tried) > 0 {
 		rounds += redraws
 	}
@@ -112,8 +103,7 @@ func (s *shard) dueFor(tried []string, due []ticket) []ticket {
 		if s.machine == nil {
 			return due
 		}
-		var err error
-		if s.due, err = s.machine.Probes(s.b.Now(), s.due[:0]); s.contain(err) != nil {
+		if !s.drawDue() {
 			return due
 		}
 		for _, id := range s.due {
@@ -175,10 +165,7 @@ func (p *Prober) answer(ctx context.Context, b *Balancer, t ticket) {
 		return
 	}
 	b.counts.late.Add(1)
-	_ = t.shard.with(func(m engine.Machine) error {
-		_, err := m.Record(b.Now(), a.ID, rd)
-		return err
-	})
+	t.shard.record(a.ID, rd)
 }
 
 func earlier(a, b time.Time) time.Time {

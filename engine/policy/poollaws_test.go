@@ -52,6 +52,7 @@ func (m twinMachine) Inspect(c *engine.Counters, f *engine.Fit) error {
 }
 func (m twinMachine) Snapshot(dst []byte) ([]byte, error) { return dst, nil }
 func (m twinMachine) Restore([]byte) error                { return engine.ErrBlock }
+func (m twinMachine) SetInFlight([]engine.InFlight) error { return nil }
 
 func twins(f fault) enginetest.PoolMaker {
 	return func(settings string) enginetest.Maker {

@@ -12,7 +12,7 @@ import "github.com/headroom-lb/headroom/engine"
 // Version of the interface: a host refuses another major and accepts a higher minor.
 const (
 	Major = 1
-	Minor = 1
+	Minor = 2
 )
 
 // Export is a function that a guest exports.
@@ -43,6 +43,7 @@ const (
 	FuncInspect    = "lb_inspect"
 	FuncBlock      = "lb_block"
 	FuncRestore    = "lb_restore"
+	FuncInFlight   = "lb_in_flight"
 	FuncText       = "lb_text"
 	FuncPolicies   = "lb_policies"
 	FuncNothing    = "lb_nothing"
@@ -70,6 +71,7 @@ func Exports() []Export {
 		{FuncInspect, "", "i", "returns 0, with the inspection record at the arena", false},
 		{FuncBlock, "", "l", "address << 32 | length in bytes of the state block, valid until the candidates change or a block is restored", false},
 		{FuncRestore, "i", "i", "takes a state block, so many bytes at the arena; returns a code; the old state stands on an error", false},
+		{FuncInFlight, "i", "i", "since 1.2: takes a count of in-flight records at the arena, which replace the counts of all queries in flight, none for who is not named; returns a code; a guest without it starts anew after a failure or a swap", true},
 		{FuncText, "", "i", "returns the length of the last text, which it writes at the arena", false},
 		{FuncPolicies, "", "i", "returns the length of the names of the policies this module knows, one a line, which it writes at the arena", true},
 		{FuncNothing, "", "i", "returns 0 and does nothing: the price of a call", true},
@@ -87,6 +89,7 @@ const (
 	MaxText       = 4096
 	CandidateSize = 32
 	AnswerSize    = 32
+	InFlightSize  = 16
 	DecisionSize  = 64
 	EntrySize     = 64
 	InspectSize   = 160
@@ -107,6 +110,12 @@ const (
 	AnswerLatency = 8  // i64, negative if unknown
 	AnswerAsked   = 16 // i64
 	AnswerRIF     = 24 // u32
+)
+
+// Offsets in an in-flight record.
+const (
+	InFlightID      = 0 // u64
+	InFlightQueries = 8 // u32
 )
 
 // Offsets in a decision record. The first eight bytes are not used: the index names the replica.

@@ -26,6 +26,12 @@ var decoders = []struct {
 		PutAnswer(to, &v)
 		return v
 	}},
+	{"in flight", InFlightSize, func(from, to []byte) any {
+		var v engine.InFlight
+		GetInFlight(from, &v)
+		PutInFlight(to, &v)
+		return v
+	}},
 	{"decision", DecisionSize, func(from, to []byte) any {
 		var v engine.Decision
 		GetDecision(from, &v)

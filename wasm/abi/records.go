@@ -57,6 +57,19 @@ func GetAnswer(b []byte, a *engine.Answer) {
 	}}
 }
 
+// PutInFlight writes an in-flight record.
+func PutInFlight(b []byte, o *engine.InFlight) {
+	b = b[:InFlightSize]
+	clear(b)
+	Put64(b[InFlightID:], uint64(o.ID))
+	put32(b[InFlightQueries:], o.Queries)
+}
+
+// GetInFlight reads an in-flight record.
+func GetInFlight(b []byte, o *engine.InFlight) {
+	*o = engine.InFlight{ID: engine.ID(Get64(b[InFlightID:])), Queries: get32(b[InFlightQueries:])}
+}
+
 // PutDecision writes a decision record, all but what the index tells.
 func PutDecision(b []byte, d *engine.Decision) {
 	r := (*[DecisionSize]byte)(b)

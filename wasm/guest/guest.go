@@ -31,6 +31,7 @@ var (
 	answers  [abi.MaxAnswers]engine.Answer
 	answered int32 // answers that belong to the next decision
 	ids      = make([]engine.ID, 0, abi.MaxProbes)
+	open     []engine.InFlight
 	entries  = make([]engine.Entry, 0, abi.MaxEntries)
 	count    engine.Counters
 	fit      engine.Fit
@@ -282,4 +283,16 @@ func lbRestore(length int32) int32 {
 		return int32(abi.CodeInternal)
 	}
 	return code(machine.Restore(arena[:length]))
+}
+
+//go:wasmexport lb_in_flight
+func lbInFlight(n int32) int32 {
+	if machine == nil || n < 0 || int(n)*abi.InFlightSize > len(arena) {
+		return int32(abi.CodeInternal)
+	}
+	open = slices.Grow(open[:0], int(n))[:n]
+	for i := range open {
+		abi.GetInFlight(arena[i*abi.InFlightSize:], &open[i])
+	}
+	return code(machine.SetInFlight(open))
 }
