@@ -69,15 +69,20 @@ type InFlight struct {
 // they have left.
 func (e *Engine) SetInFlight(open []InFlight) error {
 	s := e.set
-	for i := range s.cands {
-		s.slots[i*s.stride] &^= 1<<statusShift - 1
-	}
+	counts := make([]uint32, len(s.cands))
 	for _, o := range open {
 		if slot, ok := s.Slot(o.ID); ok {
-			w := &s.slots[int(slot)*s.stride]
-			*w = *w&^(1<<statusShift-1) | uint64(o.Queries)
+			counts[slot] = o.Queries
 		}
 	}
-	e.policy.Bind(e.fixedWords(), s, false) // what was derived from the old counts
+	changed := false
+	for slot, n := range counts {
+		if w := &s.slots[slot*s.stride]; uint32(*w) != n {
+			*w, changed = *w&^(1<<statusShift-1)|uint64(n), true
+		}
+	}
+	if changed {
+		e.policy.Changed() // some lay out what follows from the counts
+	}
 	return nil
 }

@@ -36,12 +36,17 @@ func (a *arm) start(ctx context.Context, salt uint64) (engine.Machine, string, e
 }
 
 // acquire takes a free shard, in order: low traffic stays on the first, whose pool it keeps
-// fresh. Waiting comes last, because a holder that the kernel put to sleep holds for
-// milliseconds.
+// fresh. A shard without traffic has no pool to speak of, so the first round passes it over: who
+// holds the others does so for a microsecond. Waiting comes last, because a holder that the
+// kernel put to sleep holds for milliseconds.
 func (a *arm) acquire() *shard {
-	for range 4 {
-		for _, s := range a.shards {
-			if s.mu.TryLock() {
+	if s := a.shards[0]; s.mu.TryLock() {
+		return s
+	}
+	for round := range 4 {
+		now := a.shards[0].b.Now()
+		for i, s := range a.shards {
+			if (i == 0 || round > 0 || s.warm(now)) && s.mu.TryLock() {
 				return s
 			}
 		}
@@ -51,6 +56,11 @@ func (a *arm) acquire() *shard {
 	s.mu.Lock()
 	return s
 }
+
+// warmFor is how long a shard has a pool after its last decision, about.
+const warmFor = engine.Instant(100 * time.Millisecond)
+
+func (s *shard) warm(now engine.Instant) bool { return now-engine.Instant(s.used.Load()) < warmFor }
 
 // wholeShare is a share of everything.
 const wholeShare = 10_000

@@ -69,6 +69,9 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 	if b.opts.wait <= 0 || b.opts.wait > time.Minute {
 		return nil, fmt.Errorf("a probe wait of %v: want more than 0, at most 1m", b.opts.wait)
 	}
+	if r := b.opts.recorder; r != nil && r.taken.Swap(true) {
+		return nil, ErrRecorderTaken
+	}
 	b.salt = b.opts.seed
 	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(src.spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
 		b.salt = rand.Uint64() | 1
@@ -81,8 +84,9 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 		m, canonical, err := src.start(ctx, salt)
 		if err == nil {
 			live.spec = canonical
-			live.shards = append(live.shards, &shard{b: b, salt: salt, fleet: empty, seat: seat{arm: live, machine: m, serial: 1, since: b.began, kept: -before}})
+			live.shards = append(live.shards, &shard{b: b, index: i, salt: salt, fleet: empty, seat: seat{arm: live, machine: m, serial: 1, since: b.began, kept: -before}})
 			err = m.Inspect(&engine.Counters{}, &live.fit)
+			live.shards[i].machine = live.shards[i].recording(m)
 		}
 		if err != nil {
 			for _, s := range live.shards {

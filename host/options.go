@@ -6,13 +6,14 @@ import "time"
 type Option func(*options)
 
 type options struct {
-	shards  int
-	seed    uint64
-	closed  bool // fail closed on a trap
-	trap    func(error)
-	twin    Parse
-	noSpare bool
-	wait    time.Duration // for the answers to one query's probes
+	shards   int
+	seed     uint64
+	closed   bool // fail closed on a trap
+	trap     func(error)
+	twin     Parse
+	noSpare  bool
+	recorder *Recorder
+	wait     time.Duration // for the answers to one query's probes
 }
 
 // WithShards splits a balancer into n machines, each a Prequal client of its own, taken in

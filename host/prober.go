@@ -19,7 +19,7 @@ type ProbeFunc func(ctx context.Context, ep Endpoint) (engine.Reading, error)
 type Prober struct {
 	Probe       ProbeFunc
 	Timeout     time.Duration // for one probe; zero means 100 ms; at most [WithProbeWait] where queries wait for it
-	Concurrency int           // probes outstanding in all; zero means 64, or 256 where queries wait for them
+	Concurrency int           // probes outstanding in all; zero means 256
 	PerEndpoint int           // probes outstanding for one endpoint; zero means 4, or 64 where queries wait for them
 }
 
@@ -79,9 +79,9 @@ func (s *shard) record(id engine.ID, rd engine.Reading) {
 // Run probes for a balancer until the context ends, and returns the context's error. One
 // prober serves a balancer at a time: a second is [ErrProberRuns].
 func (p *Prober) Run(ctx context.Context, b *Balancer) error {
-	workers, perEndpoint := orDefault(p.Concurrency, 64), orDefault(p.PerEndpoint, 4)
+	workers, perEndpoint := orDefault(p.Concurrency, 256), orDefault(p.PerEndpoint, 4)
 	if b.live.Load().asks() {
-		workers, perEndpoint = orDefault(p.Concurrency, 256), orDefault(p.PerEndpoint, 64)
+		perEndpoint = orDefault(p.PerEndpoint, 64)
 	}
 	tickets := make(chan ticket, workers)
 	if !b.prober.CompareAndSwap(nil, &tickets) {

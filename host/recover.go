@@ -220,7 +220,10 @@ func (s *shard) sit(m engine.Machine) error {
 			p.counted = s.serial
 		}
 	}
-	s.machine, s.since, s.served, s.late, s.kept = m, time.Now(), 0, 0, now-before
+	if m, ok := s.machine.(*recorded); ok {
+		m.finish()
+	}
+	s.machine, s.since, s.served, s.late, s.kept = s.recording(m), time.Now(), 0, 0, now-before
 	return nil
 }
 

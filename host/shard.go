@@ -15,10 +15,12 @@ import (
 // shard is one serial machine and the fleet it was told of.
 type shard struct {
 	b     *Balancer
+	index int
 	salt  uint64
 	tally *tally // of a canary; nil on live shards
 
 	inbox atomic.Pointer[letter] // what has not been told yet, the latest first
+	used  atomic.Int64           // instant of the last decision
 
 	mu sync.Mutex
 	seat
@@ -174,6 +176,7 @@ func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 	for _, name := range q.Tried {
 		s.query.Tried = append(s.query.Tried, engine.IDOf(name))
 	}
+	s.used.Store(int64(s.query.Now))
 	s.beforeCompared()
 	err := s.ask()
 	if failed(err) && s.machine != nil { // another machine stands in already

@@ -123,7 +123,7 @@ func (b *Balancer) Canary(ctx context.Context, src Source, share uint32) error {
 	next.generation, next.share = b.generations.Add(1), share
 	tally := &tally{}
 	for i, s := range live.shards {
-		twin := &shard{b: b, salt: s.salt, tally: tally, fleet: b.fleet.Load(), seat: seat{arm: next, serial: 1}}
+		twin := &shard{b: b, index: i, salt: s.salt, tally: tally, fleet: b.fleet.Load(), seat: seat{arm: next, serial: 1}}
 		next.shards = append(next.shards, twin)
 		if err := s.found(twin, ms[i]); err != nil {
 			closeAll(ctx, ms)

@@ -50,7 +50,7 @@ var importTable = []rule{
 	{pkg: "wasm", ours: []string{"engine", "engine/policy", "wasm/abi", "wasm/guest"}, std: pure},
 	{pkg: "wasm/dist"},
 
-	{pkg: "host", ours: []string{"engine", "wasm/abi", "wasm/dist"}, foreign: []string{wazero}, noStd: []string{"net"}},
+	{pkg: "host", ours: []string{"engine", "host/trace", "wasm/abi", "wasm/dist"}, foreign: []string{wazero}, noStd: []string{"net"}},
 	{pkg: "host/trace", ours: []string{"engine", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},

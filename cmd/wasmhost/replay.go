@@ -16,17 +16,24 @@ import (
 
 func newReplayCmd() *cobra.Command {
 	var module, expect string
-	o := replay.Options{Explain: -1}
+	o := replay.Options{Explain: -1, Segment: -1}
 	cmd := &cobra.Command{
 		Use:   "replay TRACE",
-		Short: "Play a recorded trace and print every decision",
+		Short: "Play a trace or a recording and check every decision",
 		Long: `replay makes the calls of a trace on a fresh policy and prints one JSON line for each decide and probes line.
 TRACE is a file of JSON lines, or - for standard input. With --engine both, the native engine and the module
-play in step, and the first difference ends the run with exit code 1.`,
+play in step, and the first difference ends the run with exit code 1.
+
+TRACE may also be a recording of a running balancer (wasmhost record). Its machines are played from the states
+they had, and replay says whether every answer is as recorded: exit code 1 if not. With --spec it is a
+counterfactual run, which says where another policy would have gone another way.`,
 		Example: `  wasmhost replay trace.jsonl
   wasmhost replay --engine both trace.jsonl
   wasmhost replay --expect golden.jsonl trace.jsonl
-  wasmhost replay --spec 'prequal seed=7 quantile=0.5' --explain 12 trace.jsonl`,
+  wasmhost replay --spec 'prequal seed=7 quantile=0.5' --explain 12 trace.jsonl
+  wasmhost replay --engine both today.rec
+  wasmhost replay --spec least_loaded today.rec
+  wasmhost replay --segment 3 today.rec > trace.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -42,6 +49,9 @@ play in step, and the first difference ends the run with exit code 1.`,
 			case "wasm", "native", "both":
 			default:
 				return badInput("--engine %s: want wasm, native or both", o.Engine)
+			}
+			if cmd.Flags().Changed("segment") && o.Segment < 0 {
+				return badInput("--segment %d: segments are counted from 0", o.Segment)
 			}
 			if cmd.Flags().Changed("explain") && o.Explain < 0 {
 				return badInput("--explain %d: placements are counted from 0", o.Explain)
@@ -65,7 +75,8 @@ play in step, and the first difference ends the run with exit code 1.`,
 			o.File, o.Cache = args[0], cacheDir()
 			err = replay.Run(cmd.Context(), in, cmd.OutOrStdout(), o)
 			var line *trace.LineError
-			if errors.As(err, &line) || errors.Is(err, host.ErrModule) || errors.Is(err, replay.ErrNoPlacement) {
+			var damaged *trace.RecordingError
+			if errors.As(err, &line) || errors.As(err, &damaged) || errors.Is(err, replay.ErrNoSegment) || errors.Is(err, host.ErrModule) || errors.Is(err, replay.ErrNoPlacement) {
 				return badInput("%w", err)
 			}
 			return err
@@ -77,6 +88,8 @@ play in step, and the first difference ends the run with exit code 1.`,
 	f.StringVar(&module, "module", "", "file of a module to run instead of the one inside")
 	f.StringVar(&expect, "expect", "", "file that the output must equal, line by line")
 	f.IntVar(&o.Explain, "explain", -1, "say in words why placement `N` fell as it did, instead of the output")
+	f.IntVar(&o.Segment, "segment", -1, "print segment `N` of a recording as a trace, and play nothing")
+	f.BoolVar(&o.Lines, "lines", false, "print every answer of a recording too")
 	complete(cmd, "engine", "wasm", "native", "both")
 	complete(cmd, "spec", policy.Names()...)
 	return cmd

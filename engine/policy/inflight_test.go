@@ -23,26 +23,36 @@ func TestOpenQueriesCanBeTakenOver(t *testing.T) {
 				require.NoError(t, e.SetCandidates(0, weighedDozen(12)))
 				return e
 			}
-			first, second := start(), start()
+			first, second, third := start(), start(), start()
 			r := rand.New(rand.NewPCG(1, 2))
 			open := map[engine.ID]uint32{}
-			playAlike(t, r, 300, open, first)
-
+			playAlike(t, r, 0, open, first)
 			counts := []engine.InFlight{{ID: 999, Queries: 5}} // who has left is passed over
 			for id, n := range open {
 				counts = append(counts, engine.InFlight{ID: id, Queries: n})
 			}
-			block, err := first.Snapshot(nil)
-			require.NoError(t, err)
-			require.NoError(t, second.Restore(block))
+			handOver := func(from, to *engine.Engine) {
+				block, err := from.Snapshot(nil)
+				require.NoError(t, err)
+				require.NoError(t, to.Restore(block))
+			}
+			handOver(first, second)
+			require.NoError(t, second.SetInFlight(counts))
+			playAlike(t, r, 1e9, open, first, second)
+
 			require.NoError(t, second.SetInFlight([]engine.InFlight{{ID: 3, Queries: 77}}))
 			assert.EqualValues(t, 77, second.InFlight(3))
+			counts = counts[:1]
+			for id, n := range open {
+				counts = append(counts, engine.InFlight{ID: id, Queries: n})
+			}
 			require.NoError(t, second.SetInFlight(counts))
 			for id := engine.ID(1); id <= 12; id++ {
 				assert.Equal(t, open[id], second.InFlight(id))
 			}
 			assert.Zero(t, second.InFlight(999))
-			playAlike(t, r, 300, open, first, second)
+			handOver(second, third) // what came of it is a state like any other
+			playAlike(t, r, 2e9, open, second, third)
 		})
 	}
 }
@@ -55,11 +65,10 @@ func weighedDozen(n int) []engine.Candidate {
 	return cs
 }
 
-// playAlike lets machines do the same, and holds their decisions to be alike.
-func playAlike(t *testing.T, r *rand.Rand, steps int, open map[engine.ID]uint32, ms ...*engine.Engine) {
+// playAlike lets machines do the same from an instant on, and holds their decisions to be alike.
+func playAlike(t *testing.T, r *rand.Rand, at engine.Instant, open map[engine.ID]uint32, ms ...*engine.Engine) {
 	var placed []engine.ID
-	at := engine.Instant(len(ms)) * 1e9 // the later call plays later
-	for i := range steps {
+	for i := range 300 {
 		now := at + engine.Instant(i)*1000
 		switch r.IntN(4) {
 		case 0, 1:

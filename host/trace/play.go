@@ -1,9 +1,11 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/wasm/abi"
@@ -22,8 +24,38 @@ type Result struct {
 // MarshalJSON prints the result as the output format has it. A threshold that is not there
 // and a latency that is not known are null.
 func (r Result) MarshalJSON() ([]byte, error) {
+	if r.Placement < 0 {
+		return r.line(nil)
+	}
+	return r.line(&r.Placement)
+}
+
+// Want is the result as a line of a recorded trace holds it: without the placement.
+func (r Result) Want() (json.RawMessage, error) { return r.line(nil) }
+
+// Meets says whether a result is what a recorded line wants; a line without a want is met by all.
+func (o *Op) Meets(r *Result) bool {
+	if len(o.Want) == 0 {
+		return true
+	}
+	var want bytes.Buffer
+	got, err := r.Want()
+	return err == nil && json.Compact(&want, o.Want) == nil && bytes.Equal(got, want.Bytes())
+}
+
+// SameChoice is Meets for a machine of another policy: it says whether a decide line has the same
+// endpoint, or is refused alike.
+func (o *Op) SameChoice(r *Result) bool {
+	var want struct{ Endpoint, Error string }
+	if json.Unmarshal(o.Want, &want) != nil {
+		return false
+	}
+	return want.Endpoint == r.Endpoint && want.Error == abi.NameOf(r.Err)
+}
+
+func (r *Result) line(placement *int) ([]byte, error) {
 	type failed struct {
-		Placement int    `json:"placement"`
+		Placement *int   `json:"placement,omitempty"`
 		At        int64  `json:"at"`
 		Error     string `json:"error"`
 	}
@@ -32,7 +64,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		Probe []string `json:"probe"`
 	}
 	type decided struct {
-		Placement int     `json:"placement"`
+		Placement *int    `json:"placement,omitempty"`
 		At        int64   `json:"at"`
 		Endpoint  string  `json:"endpoint"`
 		Index     uint32  `json:"index"`
@@ -54,10 +86,10 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		}
 		return json.Marshal(probes{r.At, r.Probe})
 	case r.Err != nil:
-		return json.Marshal(failed{r.Placement, r.At, abi.NameOf(r.Err)})
+		return json.Marshal(failed{placement, r.At, abi.NameOf(r.Err)})
 	default:
 		out := decided{
-			Placement: r.Placement, At: r.At, Endpoint: r.Endpoint, Index: d.Index, Regime: d.Regime.String(),
+			Placement: placement, At: r.At, Endpoint: r.Endpoint, Index: d.Index, Regime: d.Regime.String(),
 			Cause: d.Cause.String(), Offered: d.Offered, Cold: d.Cold, Hot: d.Hot, RIF: d.RIF,
 			AgeNS: int64(d.Age), UsesLeft: d.UsesLeft,
 		}
@@ -74,6 +106,8 @@ func (r Result) MarshalJSON() ([]byte, error) {
 
 // Player plays a trace on one machine, line by line.
 type Player struct {
+	// Another says that the machine is not of the trace's spec: state blocks are passed over.
+	Another    bool
 	m          engine.Machine
 	file       string
 	names      map[engine.ID]string
@@ -133,6 +167,18 @@ func (p *Player) Play(o *Op) (*Result, error) {
 		return p.decide(at, o), nil
 	case OpDone:
 		return nil, p.done(at, o, fail)
+	case OpState:
+		if err := p.m.Restore(o.Block); err != nil && !p.Another {
+			return nil, fail(err)
+		}
+	case OpInFlight:
+		open := make([]engine.InFlight, len(o.Open))
+		for i, q := range o.Open {
+			open[i] = engine.InFlight{ID: engine.IDOf(q.Endpoint), Queries: q.Queries}
+		}
+		if err := p.m.SetInFlight(open); err != nil {
+			return nil, fail(err)
+		}
 	case OpProbes:
 		ids, err := p.m.Probes(at, nil)
 		if err != nil {
@@ -188,6 +234,9 @@ func (o *Op) Query() engine.Query {
 	q := engine.Query{Now: engine.Instant(*o.At)}
 	if o.Key != "" {
 		q.Key = engine.KeyOf(o.Key)
+	} else if o.KeyHash != "" {
+		hash, _ := strconv.ParseUint(o.KeyHash, 16, 64) // checked when it was read
+		q.Key = engine.Key(hash)
 	}
 	for _, name := range o.Tried {
 		q.Tried = append(q.Tried, engine.IDOf(name))
@@ -213,15 +262,18 @@ func (p *Player) decide(at engine.Instant, o *Op) *Result {
 }
 
 func (p *Player) done(at engine.Instant, o *Op, fail func(error) error) error {
-	n := *o.Placement
-	if n < 0 || n >= len(p.placements) {
-		return fail(fmt.Errorf("placement %d: so far there are %d, counted from 0", n, len(p.placements)))
+	r := engine.Report{ID: engine.IDOf(o.Endpoint), Latency: engine.UnknownLatency}
+	if o.Placement != nil {
+		n := *o.Placement
+		if n < 0 || n >= len(p.placements) {
+			return fail(fmt.Errorf("placement %d: so far there are %d, counted from 0", n, len(p.placements)))
+		}
+		if !p.placed[n] {
+			return fail(fmt.Errorf("placement %d was not placed, or is done already", n))
+		}
+		p.placed[n] = false
+		r.ID = p.placements[n]
 	}
-	if !p.placed[n] {
-		return fail(fmt.Errorf("placement %d was not placed, or is done already", n))
-	}
-	p.placed[n] = false
-	r := engine.Report{ID: p.placements[n], Latency: engine.UnknownLatency}
 	r.Outcome, _ = engine.ParseOutcome(o.Outcome)
 	if o.LatencyNS != nil {
 		r.Latency = engine.Duration(*o.LatencyNS)

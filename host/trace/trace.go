@@ -12,6 +12,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
 )
@@ -29,6 +30,7 @@ type Op struct {
 	LatencyNS   *int64     `json:"latency_ns,omitempty"` // absent: unknown
 	Asked       *int64     `json:"asked,omitempty"`      // absent: at
 	Key         string     `json:"key,omitempty"`
+	KeyHash     string     `json:"key_hash,omitempty"` // in place of key: 16 hexadecimal digits
 	Tried       []string   `json:"tried,omitempty"`
 	Answers     []Answer   `json:"answers,omitempty"`   // to the query's own probes
 	Placement   *int       `json:"placement,omitempty"` // of a done: the decide line, counted from 0
@@ -36,7 +38,18 @@ type Op struct {
 	Utilization *uint32    `json:"utilization,omitempty"` // parts per 10,000
 	QPS         *uint32    `json:"qps,omitempty"`         // thousandths
 	EPS         *uint32    `json:"eps,omitempty"`         // thousandths
-	Line        int        `json:"-"`
+	Block       []byte     `json:"block,omitempty"`       // a state block, in base64
+	Open        []Open     `json:"open,omitempty"`        // queries in flight
+	// Want is what the recorded machine answered to a decide or probes line, as the output has it
+	// but without the placement.
+	Want json.RawMessage `json:"want,omitempty"`
+	Line int             `json:"-"`
+}
+
+// Open says how many queries are in flight on an endpoint.
+type Open struct {
+	Endpoint string `json:"endpoint"`
+	Queries  uint32 `json:"queries"`
 }
 
 // Answer is a probe's answer in a decide line.
@@ -67,6 +80,8 @@ const (
 	OpDecide    = "decide"
 	OpDone      = "done"
 	OpProbes    = "probes"
+	OpState     = "state"
+	OpInFlight  = "in_flight"
 )
 
 // MaxLine bounds a line of a trace.
@@ -149,7 +164,8 @@ var fields = map[string][]string{
 	OpSpec: {"spec", "salt"}, OpEndpoints: {"endpoints"}, OpStatus: {"endpoint", "status"},
 	OpReading: {"endpoint", "rif", "latency_ns", "asked"}, OpForget: {"endpoint", "asked"},
 	OpLoad:   {"endpoint", "utilization", "qps", "eps"},
-	OpDecide: {"key", "tried", "answers"}, OpDone: {"placement", "outcome", "latency_ns"}, OpProbes: {},
+	OpDecide: {"key", "key_hash", "tried", "answers", "want"}, OpDone: {"placement", "endpoint", "outcome", "latency_ns"},
+	OpProbes: {"want"}, OpState: {"block"}, OpInFlight: {"open"},
 }
 
 // checkKeys refuses what the decoder lets pass: a key twice, in another case, or of another
@@ -157,7 +173,7 @@ var fields = map[string][]string{
 func checkKeys(text []byte, op string) error {
 	allowed, known := fields[op]
 	if !known {
-		return fmt.Errorf("no op %q; want spec, endpoints, status, reading, load, forget, decide, done or probes", op)
+		return fmt.Errorf("no op %q; want spec, endpoints, status, reading, load, forget, decide, done, probes, state or in_flight", op)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -242,14 +258,32 @@ func (o *Op) check(first bool) error {
 		if o.Endpoint == "" {
 			return missing("endpoint")
 		}
+	case OpState:
+		if len(o.Block) == 0 {
+			return missing("block")
+		}
+	case OpInFlight:
+		for _, q := range o.Open {
+			if q.Endpoint == "" {
+				return errors.New("queries in flight without an endpoint")
+			}
+		}
 	case OpDone:
-		if o.Placement == nil {
-			return missing("placement")
+		if (o.Placement == nil) == (o.Endpoint == "") {
+			return errors.New("done with placement or with endpoint: want one of them")
 		}
 		if _, ok := engine.ParseOutcome(o.Outcome); !ok {
 			return fmt.Errorf("no outcome %q; want success, failure, overloaded or cancelled", o.Outcome)
 		}
 	case OpDecide:
+		if o.KeyHash != "" {
+			if _, err := strconv.ParseUint(o.KeyHash, 16, 64); err != nil || len(o.KeyHash) != 16 {
+				return fmt.Errorf("key_hash %q: want 16 hexadecimal digits", o.KeyHash)
+			}
+			if o.Key != "" {
+				return errors.New("decide with key and key_hash: want one of them")
+			}
+		}
 		if len(o.Tried) > engine.MaxTried {
 			return fmt.Errorf("%d endpoints tried, at most %d", len(o.Tried), engine.MaxTried)
 		}

@@ -29,6 +29,8 @@ type Options struct {
 	Explain int       // placement to explain in words, or negative for none
 	Cache   string    // folder for compiled code, or empty
 	Expect  io.Reader // lines that the output must equal, unless nil
+	Segment int       // of a recording: print it as a trace instead of playing, or negative for none
+	Lines   bool      // of a recording: print every answer, not only what came of it
 }
 
 // DifferError is the first place where two answers differ.
@@ -44,7 +46,11 @@ var ErrNoPlacement = errors.New("no placement")
 
 // Run plays the trace and writes one line for each decide and probes.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
-	ops, err := trace.Read(o.File, in)
+	text := bufio.NewReader(in)
+	if trace.IsRecording(text) {
+		return runRecording(ctx, text, out, o)
+	}
+	ops, err := trace.Read(o.File, text)
 	if err != nil {
 		return err
 	}
@@ -65,7 +71,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		expect = bufio.NewScanner(o.Expect)
 		expect.Buffer(nil, trace.MaxLine)
 	}
-	placement := 0
+	placement, met := 0, tally{another: o.Spec != ""}
 	for i := range ops[1:] {
 		op := &ops[i+1]
 		explain := op.Op == trace.OpDecide && placement == o.Explain
@@ -100,6 +106,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		if err := compare(expect, line, o.File, op.Line); err != nil {
 			return err
 		}
+		met.add(op, r, fmt.Sprintf("%s:%d", o.File, op.Line))
 		if o.Explain < 0 {
 			if _, err := w.Write(append(line, '\n')); err != nil {
 				return err
@@ -112,7 +119,10 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if expect != nil && expect.Scan() {
 		return &DifferError{o.File, "the trace has ended", "the expected output goes on with " + expect.Text()}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return met.verdict()
 }
 
 type player struct {
@@ -128,6 +138,7 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 		if err != nil {
 			return nil, closeAll, err
 		}
+		p.Another = o.Spec != ""
 		players = append(players, p)
 	}
 	if o.Engine == "native" {
@@ -142,7 +153,9 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 	if err != nil {
 		return nil, closeAll, err
 	}
-	return append(players, player{trace.NewPlayer(o.File, guest), "wasm", guest}), closeAll, nil
+	p := player{trace.NewPlayer(o.File, guest), "wasm", guest}
+	p.Another = o.Spec != ""
+	return append(players, p), closeAll, nil
 }
 
 // native is a player on the native engine.
