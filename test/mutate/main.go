@@ -57,7 +57,7 @@ func main() {
 	flag.IntVar(&o.sample, "n", 0, "only so many mutants, drawn by -seed")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the sample")
 	flag.IntVar(&o.parallel, "parallel", 2, "mutants at a time")
-	flag.DurationVar(&o.limit, "limit", 3*time.Second, "least time before a mutant counts as endless")
+	flag.DurationVar(&o.limit, "limit", 5*time.Second, "least time before a mutant counts as endless")
 	flag.BoolVar(&o.list, "list", false, "print the mutants and run none")
 	flag.BoolVar(&o.doubt, "doubt", false, "only mutants with a reason, and against the tests of other packages too")
 	flag.Usage = func() {
