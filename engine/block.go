@@ -82,7 +82,8 @@ func (e *Engine) SetInFlight(open []InFlight) error {
 		}
 	}
 	if changed {
-		e.policy.Changed() // some lay out what follows from the counts
+		e.policy.Bind(e.fixedWords(), s, false) // some derive from the counts what they keep beside the block,
+		e.policy.Changed()                      // some lay out in it what follows from them
 	}
 	return nil
 }

@@ -141,20 +141,22 @@ func (e *Engine) move(cs []Candidate) {
 	e.set.cands, e.set.table = append(sp.cands[:0], cs...), sp.table
 	e.hold(next)
 	sp.remap = slices.Grow(sp.remap[:0], len(old))[:len(old)]
-	to := uint32(0)
-	for i, c := range old {
-		// The order mostly stays, so the next one is the likely place.
-		if int(to) >= len(cs) || cs[to].ID != c.ID {
-			there, ok := e.set.Slot(c.ID)
+	for i, to := 0, 0; i < len(old); {
+		// The order mostly stays, so the next one is the likely place, and words move by runs.
+		if to >= len(cs) || cs[to].ID != old[i].ID {
+			there, ok := e.set.Slot(old[i].ID)
 			if !ok {
 				sp.remap[i] = -1
+				i++
 				continue
 			}
-			to = there
+			to = int(there)
 		}
-		sp.remap[i] = int32(to)
-		copy(e.set.slots[int(to)*stride:][:stride], oldSlots[i*stride:])
-		to++
+		first, into := i, e.set.slots[to*stride:]
+		for ; i < len(old) && to < len(cs) && cs[to].ID == old[i].ID; i, to = i+1, to+1 {
+			sp.remap[i] = int32(to)
+		}
+		copy(into, oldSlots[first*stride:i*stride])
 	}
 	for i := range cs {
 		e.set.setStatus(i, cs[i].Status)

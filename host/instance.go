@@ -2,8 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -16,7 +16,7 @@ import (
 // [ErrAnswer] it must be closed and not called again, since its state is undefined.
 type Instance struct {
 	mod    api.Module
-	limit  time.Duration // of a call; zero for none
+	guard  Guard
 	mem    api.Memory
 	stderr *tail
 	stack  [8]uint64
@@ -43,25 +43,37 @@ var _ engine.Machine = (*Instance)(nil)
 // zeros is the guest's randomness: none. Go's runtime asks for some at its start.
 type zeros struct{}
 
-func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+func (zeros) Read(b []byte) (int, error) {
+	if len(b) > 4096 {
+		return 0, errors.New("too much randomness at once") // a host call must be short
+	}
+	clear(b)
+	return len(b), nil
+}
 
 // start brings a guest up. Its clock stands still at 1: the runtime's default clock steps a
 // millisecond a reading, and a collector that watches it stops collecting.
 func (m *Module) start(ctx context.Context) (*Instance, error) {
-	in := &Instance{limit: m.runtime.limit, stderr: &tail{}, rest: map[string]api.Function{}, byID: map[engine.ID]uint32{}}
-	if in.limit > 0 {
-		limited, cancel := context.WithTimeout(ctx, in.limit)
+	in := &Instance{guard: m.guard, stderr: &tail{}, rest: map[string]api.Function{}, byID: map[engine.ID]uint32{}}
+	if in.guard.Limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, in.guard.Limit)
 		defer cancel()
 		ctx = limited
 	}
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.FuncInitialize).
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().
 		WithNanotime(func() int64 { return 1 }, 1).WithWalltime(func() (int64, int32) { return 1, 0 }, 1).
 		WithRandSource(zeros{}).WithStderr(in.stderr)
-	mod, err := m.runtime.wz.InstantiateModule(ctx, m.compiled, config)
+	mod, err := m.wz.InstantiateModule(ctx, m.compiled, config)
 	if err != nil {
-		return nil, fmt.Errorf("starting the guest: %w%s", err, in.stderr)
+		return nil, fmt.Errorf("starting the guest: %w: %w%s", ErrTrap, err, in.stderr)
 	}
 	in.mod, in.mem = mod, mod.Memory()
+	if f := in.function(abi.FuncInitialize); f != nil {
+		if _, err := in.call(f); err != nil {
+			in.Close(ctx)
+			return nil, fmt.Errorf("starting the guest: %w", err)
+		}
+	}
 	return in, nil
 }
 
@@ -155,23 +167,23 @@ func (in *Instance) call(f api.Function, args ...uint64) (int32, error) {
 // run calls with the arguments on the stack and returns an i32. Above it, the stack keeps
 // bits of the first argument.
 func (in *Instance) run(f api.Function) (int32, error) {
-	if in.limit > 0 {
+	if in.guard.Limit > 0 {
 		return in.runLimited(f)
 	}
 	if err := f.CallWithStack(context.Background(), in.stack[:]); err != nil {
-		return 0, fmt.Errorf("%w: %w%s", ErrTrap, err, in.stderr)
+		return 0, in.trap(f, err)
 	}
 	return int32(in.stack[0]), nil
 }
 
 func (in *Instance) runLimited(f api.Function) (int32, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), in.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), in.guard.Limit)
 	defer cancel()
 	if err := f.CallWithStack(ctx, in.stack[:]); err != nil {
 		if ctx.Err() != nil {
-			return 0, fmt.Errorf("%w: a call took longer than %v", ErrTrap, in.limit)
+			return 0, fmt.Errorf("%w: a call took longer than %v", ErrTrap, in.guard.Limit)
 		}
-		return 0, fmt.Errorf("%w: %w%s", ErrTrap, err, in.stderr)
+		return 0, in.trap(f, err)
 	}
 	return int32(in.stack[0]), nil
 }
@@ -244,6 +256,9 @@ func (in *Instance) open(size int) error {
 	if err != nil {
 		return err
 	}
+	if at == 0 {
+		return fmt.Errorf("%w: the guest has no room for %d bytes", engine.ErrCapacity, size)
+	}
 	in.arena, in.room = uint32(at), uint32(size)
 	in.memory = 0
 	return in.look()
@@ -272,7 +287,7 @@ func (in *Instance) look() error {
 type tail struct{ b []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
-	t.b = append(t.b, p...)
+	t.b = append(t.b, p[max(0, len(p)-400):]...)
 	if extra := len(t.b) - 400; extra > 0 {
 		t.b = append(t.b[:0], t.b[extra:]...)
 	}

@@ -18,8 +18,9 @@ const wasiModule = "wasi_snapshot_preview1"
 
 // Module is a compiled guest whose ABI was checked. It is safe for concurrent use.
 type Module struct {
-	runtime  *Runtime
+	wz       wazero.Runtime
 	compiled wazero.CompiledModule
+	guard    Guard
 	digest   [32]byte
 	size     int
 	version  Version

@@ -26,6 +26,7 @@ func TestConsumer(t *testing.T) {
 	}{
 		{pkg: "host", allow: runtime, expect: true},
 		{pkg: "host/lbhttp", allow: runtime, expect: true},
+		{pkg: "host/discovery", allow: runtime, expect: true},
 		{pkg: "host/replica"},
 		{pkg: "engine/policy"},
 	} {

@@ -27,7 +27,7 @@ var (
 	codePattern    = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	pathPattern    = regexp.MustCompile(`(?:^|[\s(=>])(?:\./)?((?:engine|wasm|host|showcase|web|cmd|test|docs|\.ci)(?:/[\w.-]+)+/?|[\w.-]+\.(?:md|yml|mod))(?:$|[\s):,])`)
 	commandPattern = regexp.MustCompile(`(?:^|[\s/(])wasmhost ([a-z]+)`)
-	makePattern    = regexp.MustCompile(`(?:^|[\s(])make ([a-z-]+)`)
+	makePattern    = regexp.MustCompile(`(?:^|[\s(])make ([a-z][a-z-]*)`)
 	flagPattern    = regexp.MustCompile(`(?:^|[\s(\[])--([a-z][a-z-]*)`)
 	metricPattern  = regexp.MustCompile(`headroom_[a-z_]+`)
 	rowPattern     = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\|")

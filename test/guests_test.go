@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"encoding/binary"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,22 +70,58 @@ func TestABadGuestIsContained(t *testing.T) {
 	}
 }
 
-// A guest that loops is ended; the others wait for nothing but their own decision.
+// A guest that loops or recurses without end is ended, whatever guards it; the collector, which
+// waits for every goroutine, goes on, and the others wait for nothing but their own decision.
 func TestALoopingGuestIsEnded(t *testing.T) {
-	m := badModule(t, host.WithCallLimit(200*time.Millisecond))
-	b, err := host.NewBalancer(context.Background(), m, "bad")
-	require.NoError(t, err)
-	require.NoError(t, b.SetEndpoints(badEndpoints()))
-	p, err := b.Decide(context.Background(), host.Query{Key: "loop"})
-	require.NoError(t, err)
-	assert.Equal(t, engine.CauseTrap, p.Decision.Cause)
-	p.Done(engine.OutcomeSuccess)
-	require.Eventually(t, func() bool { return b.Stats().Rebuilds == 1 }, 10*time.Second, time.Millisecond)
-	p, err = b.Decide(context.Background(), host.Query{})
-	require.NoError(t, err)
-	assert.Equal(t, engine.RegimeDirect, p.Decision.Regime)
-	p.Done(engine.OutcomeSuccess)
-	require.NoError(t, b.Close(context.Background()))
+	for name, c := range map[string]struct {
+		guard host.RuntimeOption
+		text  string
+	}{
+		"deadline": {host.WithCallLimit(200 * time.Millisecond), "guest trapped: a call took longer than 200ms"},
+		"fuel":     {host.WithFuel(host.DefaultFuel), "guest trapped: ran out of fuel: 50000000 loop iterations in one call of lb_decide"},
+	} {
+		m := badModule(t, c.guard)
+		for _, fault := range []string{"loop", "recurse"} {
+			t.Run(name+"/"+fault, func(t *testing.T) {
+				told := make(chan error, 1)
+				b, err := host.NewBalancer(context.Background(), m, "bad", host.WithTrapHandler(func(err error) { told <- err }))
+				require.NoError(t, err)
+				require.NoError(t, b.SetEndpoints(badEndpoints()))
+				stop, collected := make(chan struct{}), make(chan int)
+				go func() {
+					n := 0
+					for ; ; n++ {
+						select {
+						case <-stop:
+							collected <- n
+							return
+						default:
+							runtime.GC()
+						}
+					}
+				}()
+				began := time.Now()
+				p, err := b.Decide(context.Background(), host.Query{Key: fault})
+				t.Logf("placed after %v", time.Since(began))
+				require.NoError(t, err)
+				assert.Equal(t, engine.CauseTrap, p.Decision.Cause)
+				p.Done(engine.OutcomeSuccess)
+				err = <-told
+				assert.ErrorIs(t, err, host.ErrTrap)
+				if fault == "loop" || name == "fuel" { // Go's own limit may end a recursion first
+					assert.EqualError(t, err, c.text)
+				}
+				require.Eventually(t, func() bool { return b.Stats().Rebuilds == 1 }, 10*time.Second, time.Millisecond)
+				p, err = b.Decide(context.Background(), host.Query{})
+				require.NoError(t, err)
+				assert.Equal(t, engine.RegimeDirect, p.Decision.Regime)
+				p.Done(engine.OutcomeSuccess)
+				close(stop)
+				assert.Positive(t, <-collected)
+				require.NoError(t, b.Close(context.Background()))
+			})
+		}
+	}
 }
 
 // What a guest asks of its host is checked before it serves.

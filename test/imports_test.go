@@ -50,12 +50,17 @@ var importTable = []rule{
 	{pkg: "wasm", ours: []string{"engine", "engine/policy", "wasm/abi", "wasm/guest"}, std: pure},
 	{pkg: "wasm/dist"},
 
-	{pkg: "host", ours: []string{"engine", "host/trace", "wasm/abi", "wasm/dist"}, foreign: []string{wazero}, noStd: []string{"net"}},
+	{pkg: "host/internal/fuel", std: []string{"bytes", "errors", "fmt", "slices"}},
 	{pkg: "host/trace", ours: []string{"engine", "wasm/abi"}, noStd: []string{"net"}},
+	{pkg: "host", ours: []string{"engine", "wasm/abi", "wasm/dist", "host/internal/fuel", "host/trace"}, foreign: []string{wazero}, noStd: []string{"net"}},
+	{pkg: "host/health", ours: []string{"engine"}, noStd: []string{"net"}},
+	{pkg: "host/hosttest", ours: []string{"engine", "engine/enginetest", "host", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
 	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
+	{pkg: "host/discovery", ours: []string{"engine", "host"}, noStd: []string{"net"}},
 
 	{pkg: "showcase/sim", ours: []string{"engine", "engine/probe", "engine/policy"}, std: with(pure, "math", "container/heap")},
+	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim"}, noStd: []string{"net", "os", "time", "math/rand"}},
 	{pkg: "showcase/...", ours: []string{"engine/...", "host", "showcase/...", "web"}, foreign: []string{templ, websocket}},
 	{pkg: "web"},
 
@@ -67,10 +72,10 @@ var importTable = []rule{
 
 // testForeign is what a _test.go file may import beyond its package's own row. Test files may also use any
 // package of ours except commands, and all of the standard library: they are not part of what anybody links.
-var testForeign = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
+var testForeign = []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/stretchr/testify", "pgregory.net/rapid", "github.com/chromedp", wazero}
 
 // mayImportTesting are packages whose work is measuring or testing for others; nothing else that ships may.
-var mayImportTesting = []string{"engine/enginetest", "cmd/wasmhost/internal/bench"}
+var mayImportTesting = []string{"engine/enginetest", "host/hosttest", "cmd/wasmhost/internal/bench"}
 
 func with(list []string, more ...string) []string { return append(slices.Clone(list), more...) }
 
@@ -116,10 +121,13 @@ func TestImportOrderRejects(t *testing.T) {
 		"host with HTTP":                 {"host", "x.go", "net/http", "host may not import net/http"},
 		"host with sockets":              {"host", "x.go", "net", "host may not import net"},
 		"host to the page":               {"host", "x.go", module + "/showcase", "host may not import showcase"},
+		"health with HTTP":               {"host/health", "x.go", "net/http", "host/health may not import net/http"},
+		"health with the balancer":       {"host/health", "x.go", module + "/host", "host/health may not import host"},
 		"replica side with the runtime":  {"host/replica", "x.go", wazero, "host/replica may not import " + wazero},
 		"replica side with the balancer": {"host/replica", "x.go", module + "/host", "host/replica may not import host"},
 		"adapter with the runtime":       {"host/lbhttp", "x.go", wazero + "/api", "host/lbhttp may not import " + wazero + "/api"},
 		"simulator with randomness":      {"showcase/sim", "x.go", "math/rand/v2", "showcase/sim may not import math/rand/v2"},
+		"an experiment with a clock":     {"showcase/experiment", "x.go", "time", "showcase/experiment may not import time"},
 		"a kit in production":            {"host/lbhttp", "x.go", "testing", "host/lbhttp may not import testing"},
 		"a library under host":           {"host", "x.go", "github.com/spf13/cobra", "host may not import github.com/spf13/cobra"},
 		"a library with a like name":     {"host", "x.go", wazero + "evil", "host may not import " + wazero + "evil"},

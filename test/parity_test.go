@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,10 +50,44 @@ func TestNativeAndGuestAreOne(t *testing.T) {
 	defer r.Close(ctx)
 	m, err := r.Load(ctx, wasm)
 	require.NoError(t, err)
+	require.Equal(t, host.Guard{}, m.Guard())
 	calls := 1_000_000
 	if testing.Short() {
 		calls = 50_000
 	}
+	sameAsNative(t, m, calls)
+}
+
+// foreign gives a module another digest, so that it is taken for a stranger's.
+func foreign(wasm []byte) []byte { return append(slices.Clone(wasm), 0, 3, 1, 'x', 0) }
+
+// fuelled loads the module built from the sources at hand as if it were a stranger's.
+func fuelled(t *testing.T) *host.Module {
+	t.Helper()
+	ctx := context.Background()
+	wasm, err := guestbuild.Build("..", "./wasm")
+	require.NoError(t, err)
+	r, err := host.NewRuntime(ctx, host.WithFuel(host.DefaultFuel))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close(ctx)) })
+	m, err := r.Load(ctx, foreign(wasm))
+	require.NoError(t, err)
+	require.Equal(t, host.Guard{Fuel: host.DefaultFuel}, m.Guard())
+	return m
+}
+
+// On fuel, the module does the same.
+func TestNativeAndGuestOnFuelAreOne(t *testing.T) {
+	calls := 300_000
+	if testing.Short() {
+		calls = 50_000
+	}
+	sameAsNative(t, fuelled(t), calls)
+}
+
+func sameAsNative(t *testing.T, m *host.Module, calls int) {
+	t.Helper()
+	ctx := context.Background()
 	all := specs()
 	regimes := map[string]int{}
 	for _, spec := range all {

@@ -60,6 +60,7 @@ func command() *cobra.Command {
 		Long: "Serve the live page. Every query of a simulated fleet arrives twice, at the same instant: once for\n" +
 			"policy A, once for policy B. The embedded WebAssembly engine decides; the page shows what becomes of it.",
 		Example: "  showcase                                  serve on http://127.0.0.1:8080\n" +
+			"  showcase simulate --list                  what else there is to see, without a page\n" +
 			"  showcase --listen 127.0.0.1:0             on any free port\n" +
 			"  showcase --listen :9000 --origin demo.example.com\n" +
 			"  showcase --engine native                  decide without WebAssembly\n\n" +
@@ -90,6 +91,7 @@ func command() *cobra.Command {
 	if err != nil {
 		panic(err) // the flag is defined above
 	}
+	c.AddCommand(newSimulateCmd())
 	return c
 }
 

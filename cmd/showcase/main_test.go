@@ -76,7 +76,7 @@ func TestHelp(t *testing.T) {
 	out, errs, code := runShowcase(t, "--help")
 	assert.Zero(t, code)
 	assert.Empty(t, errs)
-	for _, want := range []string{"Examples:", "--listen", "--engine", "http://127.0.0.1:8080/?a=prequal"} {
+	for _, want := range []string{"Examples:", "simulate", "--listen", "--engine", "http://127.0.0.1:8080/?a=prequal"} {
 		assert.Contains(t, out, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headroom-lb/headroom/cmd/internal/terminal"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/bench"
-	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/terminal"
 	"github.com/headroom-lb/headroom/engine/policy"
 )
 

@@ -19,6 +19,7 @@ type inspection struct {
 	Size      int      `json:"size_bytes"`
 	Digest    string   `json:"sha256"`
 	ABI       string   `json:"abi"`
+	Guard     string   `json:"guard"`
 	Policies  []string `json:"policies"`
 	Exports   []string `json:"exports"`
 	Imports   []string `json:"imports"`
@@ -29,9 +30,9 @@ func newInspectCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "inspect [MODULE]",
-		Short: "Tell what a module is: ABI, policies, size, digest, exports, imports",
-		Long: `inspect loads a module as the proxy would, checks its ABI, and tells what it is. Without MODULE it is the one
-inside this binary.`,
+		Short: "Tell what a module is: ABI, guard, policies, size, digest, exports, imports",
+		Long: `inspect loads a module as the proxy would, checks its ABI, and tells what it is, and what ends a call that would
+go on for ever. Without MODULE it is the one inside this binary, which needs no such guard.`,
 		Example: `  wasmhost inspect
   wasmhost inspect --json my-policy.wasm`,
 		Args:              cobra.MaximumNArgs(1),
@@ -55,7 +56,7 @@ inside this binary.`,
 			defer r.Close(cmd.Context())
 			i := inspection{
 				Module: name, Size: m.Size(), Digest: m.DigestText(), ABI: fmt.Sprintf("%d.%d", m.ABI().Major, m.ABI().Minor),
-				Policies: m.Policies(), Exports: m.Exports(), Imports: m.Imports(),
+				Guard: m.Guard().String(), Policies: m.Policies(), Exports: m.Exports(), Imports: m.Imports(),
 			}
 			if wasm == nil {
 				i.Toolchain = dist.Toolchain()
@@ -71,8 +72,8 @@ inside this binary.`,
 }
 
 func (i *inspection) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "module     %s\nsize       %d bytes\nsha256     %s\nABI        %s\npolicies   %s\n",
-		i.Module, i.Size, i.Digest, i.ABI, strings.Join(i.Policies, " "))
+	_, err := fmt.Fprintf(w, "module     %s\nsize       %d bytes\nsha256     %s\nABI        %s\nguard      %s\npolicies   %s\n",
+		i.Module, i.Size, i.Digest, i.ABI, i.Guard, strings.Join(i.Policies, " "))
 	if err == nil && i.Toolchain != "" {
 		_, err = fmt.Fprintf(w, "toolchain  %s\n", i.Toolchain)
 	}

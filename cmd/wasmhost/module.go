@@ -11,7 +11,7 @@ import (
 	"github.com/headroom-lb/headroom/host"
 )
 
-// maxModule bounds a module that is read from a file, callLimit each call into it.
+// maxModule bounds a module that is read from a file, callLimit each call into it where it can have no fuel.
 const (
 	maxModule = 64 << 20
 	callLimit = time.Second

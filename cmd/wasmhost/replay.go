@@ -53,6 +53,9 @@ counterfactual run, which says where another policy would have gone another way.
 			if cmd.Flags().Changed("segment") && o.Segment < 0 {
 				return badInput("--segment %d: segments are counted from 0", o.Segment)
 			}
+			if o.Fuel < host.LeastFuel || o.Fuel > host.MostFuel {
+				return badInput("--fuel %d: want %d to %d", o.Fuel, host.LeastFuel, host.MostFuel)
+			}
 			if cmd.Flags().Changed("explain") && o.Explain < 0 {
 				return badInput("--explain %d: placements are counted from 0", o.Explain)
 			}
@@ -86,6 +89,7 @@ counterfactual run, which says where another policy would have gone another way.
 	f.StringVar(&o.Engine, "engine", "wasm", "wasm, native, or both in step")
 	f.StringVar(&o.Spec, "spec", "", "policy and settings in place of the trace's own")
 	f.StringVar(&module, "module", "", "file of a module to run instead of the one inside")
+	f.Int64Var(&o.Fuel, "fuel", host.DefaultFuel, "with --module, loop iterations that one call may take")
 	f.StringVar(&expect, "expect", "", "file that the output must equal, line by line")
 	f.IntVar(&o.Explain, "explain", -1, "say in words why placement `N` fell as it did, instead of the output")
 	f.IntVar(&o.Segment, "segment", -1, "print segment `N` of a recording as a trace, and play nothing")

@@ -89,7 +89,8 @@ Exit codes: 0 worked, 1 failed, 2 was asked wrongly.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.AddCommand(newDemoCmd(), newServeCmd(), newReplicaCmd(), newReplayCmd(), newInspectCmd(), newBenchCmd())
+	root.AddCommand(newDemoCmd(), newServeCmd(), newReplicaCmd(), newReplayCmd(), newSwapCmd(), newRecordCmd(), newInspectCmd(),
+		newVerifyCmd(), newBenchCmd())
 	return root
 }
 

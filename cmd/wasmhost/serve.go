@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,9 +28,11 @@ func newServeCmd() *cobra.Command {
 inside this binary, or in the one given with --module. Flags override the file given with --config.
 
 The admin listener answers /metrics, /healthz, /readyz, /pool, /spec and POST /status; GET / lists them.
-SIGTERM closes the listener, waits for open requests, and exits 0.`,
+With --config, SIGHUP reads the file again: endpoints, spec and module change under traffic, and a file that is wrong
+changes nothing. SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		Example: `  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002
   wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80
+  wasmhost serve --endpoints-file endpoints.json
   wasmhost serve --config proxy.yaml
   curl -d '{"endpoint":"127.0.0.1:9001","status":"draining"}' http://127.0.0.1:9901/status`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -38,18 +43,28 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c := serve.Defaults()
-			if file != "" {
-				if err := c.Load(file); err != nil {
-					return badInput("%w", err)
+			read := func() (serve.Config, error) {
+				c := serve.Defaults()
+				if file != "" {
+					if err := c.Load(file); err != nil {
+						return c, err
+					}
 				}
+				override(cmd, &c, flags, endpoints)
+				c.Cache = cacheDir()
+				return c, c.Validate()
 			}
-			override(cmd, &c, flags, endpoints)
-			c.Cache = cacheDir()
-			if err := c.Validate(); err != nil {
+			c, err := read()
+			if err != nil {
 				return badInput("%w", err)
 			}
-			err := serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+			if file != "" {
+				hangup := make(chan os.Signal, 1)
+				signal.Notify(hangup, syscall.SIGHUP)
+				defer signal.Stop(hangup)
+				c.Again, c.Hangup = read, hangup
+			}
+			err = serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 			var input *serve.InputError
 			if errors.As(err, &input) {
 				return badInput("%w", err)
@@ -58,21 +73,26 @@ SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, engine, module, drain, probe_wait, key, hint")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health as their flags with _ for -")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
+	f.StringVar(&flags.File, "endpoints-file", "", "JSON file with the replicas, watched for changes, instead of --endpoint")
 	f.StringVar(&flags.Spec, "spec", flags.Spec, "policy and its settings")
 	f.IntVar(&flags.Shards, "shards", flags.Shards, "policy instances, each a client with its own probes")
 	f.StringVar(&flags.Engine, "engine", flags.Engine, "wasm or native")
 	f.StringVar(&flags.Module, "module", "", "file of a module to run instead of the one inside")
+	f.Int64Var(&flags.Fuel, "fuel", flags.Fuel, "with --module, loop iterations that one call may take")
 	f.DurationVar((*time.Duration)(&flags.Drain), "drain", time.Duration(flags.Drain), "longest wait for open requests after SIGTERM")
 	f.DurationVar((*time.Duration)(&flags.ProbeWait), "probe-wait", time.Duration(flags.ProbeWait), "with mode=sync, longest wait of a request for the answers to its probes")
 	f.StringVar(&flags.Key, "key", "", "header of a request whose value is its key, for policies by key such as maglev")
+	f.DurationVar((*time.Duration)(&flags.Record), "record", 0, "keep the decisions of the last so long for wasmhost record and replay, such as 30s")
+	f.StringVar(&flags.TokenFile, "token-file", "", "file with a token that the admin listener asks of those who change something")
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
+	healthFlags(cmd, &flags.Health)
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "spec", policy.Names()...)
-	for _, name := range []string{"listen", "admin", "endpoint", "shards", "drain", "probe-wait", "key", "hint"} {
+	for _, name := range []string{"listen", "admin", "endpoint", "shards", "fuel", "drain", "probe-wait", "key", "hint", "record"} {
 		complete(cmd, name)
 	}
 	return cmd
@@ -87,9 +107,12 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 		"shards":     func() { c.Shards = flags.Shards },
 		"engine":     func() { c.Engine = flags.Engine },
 		"module":     func() { c.Module = flags.Module },
+		"fuel":       func() { c.Fuel = flags.Fuel },
 		"drain":      func() { c.Drain = flags.Drain },
 		"key":        func() { c.Key = flags.Key },
 		"hint":       func() { c.Hint = flags.Hint },
+		"record":     func() { c.Record = flags.Record },
+		"token-file": func() { c.TokenFile = flags.TokenFile },
 		"probe-wait": func() { c.ProbeWait = flags.ProbeWait },
 		"endpoint": func() {
 			c.Endpoints = nil
@@ -97,9 +120,17 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 				c.Endpoints = append(c.Endpoints, serve.Endpoint{URL: url})
 			}
 		},
+		"endpoints-file": func() { c.File = flags.File },
 	} {
 		if cmd.Flags().Changed(name) {
 			set()
 		}
+	}
+	overrideHealth(cmd, &c.Health, flags.Health)
+	// One flag overrides the file's other way to name the replicas; both flags are a mistake, which Validate finds.
+	if one, other := cmd.Flags().Changed("endpoint"), cmd.Flags().Changed("endpoints-file"); one && !other {
+		c.File = ""
+	} else if other && !one {
+		c.Endpoints = nil
 	}
 }

@@ -44,12 +44,17 @@ func (p *RoundRobin) Changed() { p.turn.changed() }
 
 // Decide takes the first open candidate at or after the cursor.
 func (p *RoundRobin) Decide(_ engine.Instant, _ engine.Key) error {
-	s := p.Set
-	at := p.turn.turn(s)
-	if s.AnyTried() {
-		at = open(s, at)
+	s, at := p.Set, p.turn.next
+	if uint(at) >= uint(s.Eligible()) || s.AnyTried() { // an unsettled turn is beyond all
+		return p.decideWithCare()
 	}
 	s.Choose(p.turn.pass(s, at), engine.RegimeDirect)
+	return nil
+}
+
+func (p *RoundRobin) decideWithCare() error {
+	s := p.Set
+	s.Choose(p.turn.pass(s, open(s, p.turn.turn(s))), engine.RegimeDirect)
 	return nil
 }
 

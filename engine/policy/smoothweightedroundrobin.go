@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
 	"strconv"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -12,8 +10,8 @@ import (
 // SmoothWeightedRoundRobin gives every open candidate its weight in credit, decides for the one
 // with the most, and has that pay all that was given.
 //
-// Cost O(distinct weights) in steady state, O(n) for a query that avoids candidates and
-// O(n log n) for a change of the set or of a status. Ties go to the first in slot order; with
+// Cost O(distinct weights) in steady state, O(n) for a query that avoids candidates and for a
+// change of few candidates, O(n log n) for a change of many. Ties go to the first in slot order; with
 // start=random, the default, clients start apart and seldom tie. A fleet whose weights pass
 // 48 bits together is refused with [engine.ErrOverflow]; else it fails only as the engine does,
 // when no candidate is open.
@@ -35,22 +33,9 @@ type SmoothWeightedRoundRobin struct {
 	lead  []int64
 	pace  []uint64
 	class []rotation
-	ring  []turn
-}
-
-// rotation is a class of weight: a piece of the ring, in order of credit from its head on.
-type rotation struct{ from, size, head uint32 }
-
-// turn is a candidate in its class: its credit but for what its class gained since the last
-// change, which is the same for all of them. Sums wrap; differences are small and exact.
-type turn struct {
-	base   int64
-	slot   uint32
-	weight uint32
-}
-
-func (t turn) before(o turn) bool {
-	return t.base-o.base > 0 || t.base == o.base && t.slot < o.slot
+	ring  []turn // of the eligible at the last change, whatever was restored since
+	spare []turn
+	fresh []uint32 // slots that became eligible, not in the ring yet
 }
 
 // State words. Credits are in two's complement.
@@ -95,8 +80,11 @@ func (*SmoothWeightedRoundRobin) Layout() engine.Layout {
 }
 
 // Bind attaches the words; the classes are made from them when next needed.
-func (p *SmoothWeightedRoundRobin) Bind(fixed []uint64, s *engine.Set, _ bool) {
+func (p *SmoothWeightedRoundRobin) Bind(fixed []uint64, s *engine.Set, fresh bool) {
 	p.Set, p.rounds, p.stale = s, &fixed[0], true
+	if fresh {
+		p.class = p.class[:0]
+	}
 }
 
 // Admit refuses weights that are too large together.
@@ -116,16 +104,7 @@ func (p *SmoothWeightedRoundRobin) credit(w []uint64) int64 {
 // round, and places newcomers.
 func (p *SmoothWeightedRoundRobin) Changed() {
 	s := p.Set
-	mean := p.fold()
-	p.total = 0
-	all := uint64(0)
-	for slot := range uint32(s.Len()) {
-		weight := uint64(s.Weight(slot))
-		all += weight
-		if s.IsEligible(slot) {
-			p.total += weight
-		}
-	}
+	mean, all := p.fold()
 	for slot := range uint32(s.Len()) {
 		w := s.Words(slot)
 		if s.IsEligible(slot) {
@@ -142,28 +121,38 @@ func (p *SmoothWeightedRoundRobin) Changed() {
 	p.arrange()
 }
 
-// fold turns every base into the credit held now, starts the rounds over and returns the mean
-// credit of the eligible that are not new.
-func (p *SmoothWeightedRoundRobin) fold() (mean int64) {
+// fold turns every base into the credit held now, starts the rounds over, weighs the fleet and
+// finds who became eligible. It returns the mean credit of the eligible that are not new, and
+// the weight of all.
+func (p *SmoothWeightedRoundRobin) fold() (mean int64, all uint64) {
 	const middle = 1 << 62 // makes credits positive
 	s := p.Set
 	count, high, low, carry := uint64(0), uint64(0), uint64(0), uint64(0)
+	p.total = 0
 	for slot := range uint32(s.Len()) {
-		w := s.Words(slot)
-		w[smoothBase] = uint64(p.credit(w))
-		w[smoothPace] &= smoothKnown
-		if w[smoothPace] != 0 && s.IsEligible(slot) {
-			count++
-			low, carry = bits.Add64(low, w[smoothBase]+middle, 0)
-			high += carry
+		w, weight := s.Words(slot), uint64(s.Weight(slot))
+		all += weight
+		known := w[smoothPace] & smoothKnown
+		credit := uint64(p.credit(w))
+		if s.IsEligible(slot) {
+			p.total += weight
+			if w[smoothPace] == known {
+				p.fresh = append(p.fresh, slot)
+			}
+			if known != 0 {
+				count++
+				low, carry = bits.Add64(low, credit+middle, 0)
+				high += carry
+			}
 		}
+		w[smoothBase], w[smoothPace] = credit, known
 	}
 	*p.rounds = 0
 	if count == 0 {
-		return 0
+		return 0, all
 	}
 	sum, _ := bits.Div64(high, low, count)
-	return int64(sum) - middle
+	return int64(sum) - middle, all
 }
 
 // start is the credit of a newcomer. Between its turns a replica's credit passes evenly through
@@ -177,37 +166,6 @@ func (p *SmoothWeightedRoundRobin) start() uint64 {
 
 func cut(credit uint64, mean int64, most uint64) uint64 {
 	return uint64(min(max(int64(credit)-mean, -int64(most)), int64(most)))
-}
-
-// arrange makes the classes from the words.
-func (p *SmoothWeightedRoundRobin) arrange() {
-	s := p.Set
-	p.stale = false
-	p.lead, p.pace, p.class = p.lead[:0], p.pace[:0], p.class[:0]
-	p.ring, p.total = p.ring[:0], 0
-	for _, slot := range s.EligibleSlots() {
-		t := turn{int64(s.Words(slot)[smoothBase]), slot, s.Weight(slot)}
-		p.total += uint64(t.weight)
-		p.ring = append(p.ring, t)
-	}
-	slices.SortFunc(p.ring, func(a, b turn) int {
-		if a.weight != b.weight {
-			return cmp.Compare(a.weight, b.weight)
-		}
-		if a.before(b) {
-			return -1
-		}
-		return 1
-	})
-	for i, t := range p.ring {
-		weight := uint64(t.weight)
-		if last := len(p.class) - 1; last >= 0 && p.pace[last] == weight {
-			p.class[last].size++
-			continue
-		}
-		p.class = append(p.class, rotation{from: uint32(i), size: 1})
-		p.lead, p.pace = append(p.lead, t.base), append(p.pace, weight)
-	}
 }
 
 // Decide compares the first of each class and charges the best.
@@ -246,41 +204,6 @@ func (p *SmoothWeightedRoundRobin) Decide(_ engine.Instant, _ engine.Key) error 
 	return nil
 }
 
-// first is the leader of a class.
-func (p *SmoothWeightedRoundRobin) first(i int) turn {
-	c := &p.class[i]
-	return p.ring[c.from+c.head]
-}
-
-// charge takes an amount from the k-th of a class, which then falls back in the order of its
-// class.
-func (p *SmoothWeightedRoundRobin) charge(i int, k uint32, amount uint64) {
-	c := &p.class[i]
-	ring := p.ring[c.from : c.from+c.size]
-	at := c.at(k)
-	t := ring[at]
-	t.base -= int64(amount)
-	p.Set.Words(t.slot)[smoothBase] = uint64(t.base)
-	for k++; k < c.size; k++ {
-		next := c.at(k)
-		if t.before(ring[next]) {
-			break
-		}
-		ring[at] = ring[next]
-		at = next
-	}
-	ring[at] = t
-	p.lead[i] = ring[c.head].base
-}
-
-// at is the place in its piece of the ring of the k-th of a class.
-func (c *rotation) at(k uint32) uint32 {
-	if k += c.head; k >= c.size {
-		k -= c.size
-	}
-	return k
-}
-
 // decideOpen plays a round without the candidates that the query avoids: they gain nothing and
 // cannot win, and the winner pays what the others were given. All gain in the leads, so the
 // avoided give it back.
@@ -314,12 +237,6 @@ func (p *SmoothWeightedRoundRobin) decideOpen() uint32 {
 	}
 	p.charge(best, place, given)
 	return slot
-}
-
-// nth is the k-th of a class.
-func (p *SmoothWeightedRoundRobin) nth(i int, k uint32) turn {
-	c := &p.class[i]
-	return p.ring[c.from+c.at(k)]
 }
 
 // Valid checks the pace of each candidate, and that no credit is out of reach: a change cuts it

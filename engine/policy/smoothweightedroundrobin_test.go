@@ -265,3 +265,16 @@ func TestNoPatternOfRetriesLeadsOutOfReach(t *testing.T) {
 		}
 	}
 }
+
+// A policy keeps no order of a machine it served before.
+func TestSmoothRotationServesASecondMachineAfresh(t *testing.T) {
+	p, err := policy.NewSmoothWeightedRoundRobin(7, "zero")
+	require.NoError(t, err)
+	var orders [2][]int
+	for i := range orders {
+		e := engine.New(p, engine.Config{})
+		require.NoError(t, e.SetCandidates(0, []engine.Candidate{{ID: 1, Weight: 2}, {ID: 2, Weight: 1}, {ID: 3, Weight: 2}}))
+		orders[i] = indices(t, e, 7)
+	}
+	assert.Equal(t, orders[0], orders[1])
+}

@@ -109,11 +109,15 @@ func againstSmoothTwin(seed uint64, start, fault string, steps int) error {
 	e := engine.New(p, engine.Config{})
 	twin := &smoothTwin{zero: start == "zero", rand: seed, fault: fault}
 	largest := []int{1, 3, 5, 1000, 1 << 32}[seed%5]
+	most := 30
+	if seed%8 == 7 { // so many change their place at once that all are sorted
+		most = 150
+	}
 	var fleet []engine.Candidate
 	for i := range steps {
 		switch op := r.IntN(100); {
 		case op == 0 || i == 0:
-			names, wanted := r.Perm(30), r.IntN(30)
+			names, wanted := r.Perm(most), r.IntN(most)
 			fleet = fleet[:0]
 			for _, name := range names[:wanted] {
 				fleet = append(fleet, engine.Candidate{ID: engine.ID(name), Weight: engine.Weight(r.IntN(largest)), Status: engine.Status(r.IntN(8) / 6)})
@@ -139,10 +143,16 @@ func againstSmoothTwin(seed uint64, start, fault string, steps int) error {
 			if err := e.Restore(block); err != nil {
 				return err
 			}
+		case op < 10 && len(fleet) > 0: // one leaves, comes, moves or weighs anew
+			fleet = changeOne(r, fleet, most, largest)
+			if err := e.SetCandidates(0, fleet); err != nil {
+				return err
+			}
+			twin.change(fleet)
 		default:
 			q := engine.Query{}
 			for range max(0, r.IntN(8)-4) {
-				q.Tried = append(q.Tried, engine.ID(r.IntN(30)))
+				q.Tried = append(q.Tried, engine.ID(r.IntN(most)))
 			}
 			var d engine.Decision
 			want, wantErr := twin.decide(q.Tried)
@@ -153,6 +163,26 @@ func againstSmoothTwin(seed uint64, start, fault string, steps int) error {
 		}
 	}
 	return nil
+}
+
+func changeOne(r *rand.Rand, fleet []engine.Candidate, most, largest int) []engine.Candidate {
+	at := r.IntN(len(fleet))
+	c := fleet[at]
+	switch r.IntN(4) {
+	case 0:
+		return slices.Delete(fleet, at, at+1)
+	case 1:
+		c.ID = engine.ID(r.IntN(most))
+		if !slices.ContainsFunc(fleet, func(o engine.Candidate) bool { return o.ID == c.ID }) {
+			fleet = slices.Insert(fleet, at, c)
+		}
+	case 2:
+		other := r.IntN(len(fleet))
+		fleet[at], fleet[other] = fleet[other], c
+	default:
+		fleet[at].Weight = engine.Weight(r.IntN(largest))
+	}
+	return fleet
 }
 
 func TestSmoothRotationDecidesAsItsTwinDoes(t *testing.T) {

@@ -24,6 +24,11 @@
 // The replicas tried are excluded from the next decision. When none is left the last answer or
 // error stands.
 //
+// # Health
+//
+// [WithGate] takes a Monitor of package health, which may keep single queries from a replica, and
+// hears how each attempt ended. Without one every query goes where the balancer decides.
+//
 // # Readings
 //
 // Readings that replicas put on ordinary answers, as headers or trailers, are recorded and

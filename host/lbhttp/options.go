@@ -23,6 +23,7 @@ type options struct {
 	piggyback    bool
 	endpointHost bool
 	watcher      Watcher
+	gate         Gate
 }
 
 const defaultRetries = 2
@@ -35,6 +36,7 @@ func settings(opts []Option) options {
 		probePath: replica.DefaultPath,
 		piggyback: true,
 		watcher:   unwatched{},
+		gate:      ungated{},
 	}
 	for _, opt := range opts {
 		opt(&o)
@@ -106,6 +108,25 @@ type unwatched struct{}
 func (unwatched) Sent(string)            {}
 func (unwatched) Answered(string, error) {}
 func (unwatched) Ended(string)           {}
+
+// Gate may keep an attempt from an endpoint that the balancer decided for, such as one whose circuit
+// lets only trial queries pass, and hears how attempts ended. A Monitor of package health is one.
+// Calls come from many goroutines at once, and queries wait for them.
+type Gate interface {
+	// Admit gives a permit for one attempt, or refuses it: the balancer then decides among the others.
+	Admit(endpoint string) (permit uint64, ok bool)
+	// Report ends an attempt that was admitted, once, with what the balancer is told of it.
+	Report(endpoint string, permit uint64, o engine.Outcome)
+}
+
+// WithGate asks g before every attempt. What it refuses counts as tried: a query that it refuses on
+// [engine.MaxTried] endpoints, or on all there are, is [ErrNotPlaced] with [engine.ErrNoneEligible].
+func WithGate(g Gate) Option { return func(o *options) { o.gate = g } }
+
+type ungated struct{}
+
+func (ungated) Admit(string) (uint64, bool)           { return 0, true }
+func (ungated) Report(string, uint64, engine.Outcome) {}
 
 // WithEndpointHost sends the replica's own host name instead of the one the caller asked for.
 func WithEndpointHost() Option { return func(o *options) { o.endpointHost = true } }

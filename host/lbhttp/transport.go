@@ -59,7 +59,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *Transport) run(a *attempt, query host.Query) (*http.Response, error) {
 	req := a.req
 	for {
-		p, refused := t.balancer.Decide(req.Context(), query)
+		p, permit, refused := t.place(req.Context(), &query)
 		if refused != nil && a.made == 0 {
 			a.body.abandon()
 			if gone := req.Context().Err(); gone != nil {
@@ -73,12 +73,13 @@ func (t *Transport) run(a *attempt, query host.Query) (*http.Response, error) {
 		if a.made > 0 {
 			if !a.body.again() {
 				p.Done(engine.OutcomeCancelled)
+				t.opts.gate.Report(p.Endpoint.Name, permit, engine.OutcomeCancelled)
 				return t.settle(a)
 			}
 			discard(a.resp)
 		}
 		a.made++
-		a.placement, a.told = p, false
+		a.placement, a.permit, a.told, a.ended = p, permit, false, false
 		t.opts.watcher.Sent(p.Endpoint.Name)
 		a.resp, a.err = t.send(req, p.Endpoint, a.body.next())
 		t.opts.watcher.Answered(p.Endpoint.Name, a.err)
@@ -90,15 +91,46 @@ func (t *Transport) run(a *attempt, query host.Query) (*http.Response, error) {
 	}
 }
 
+// place decides for an endpoint that the gate admits to.
+func (t *Transport) place(ctx context.Context, query *host.Query) (*host.Placement, uint64, error) {
+	for {
+		p, err := t.balancer.Decide(ctx, *query)
+		if err != nil {
+			return nil, 0, err
+		}
+		permit, ok := t.opts.gate.Admit(p.Endpoint.Name)
+		if ok {
+			return p, permit, nil
+		}
+		p.Done(engine.OutcomeCancelled)
+		if len(query.Tried) == engine.MaxTried {
+			return nil, 0, engine.ErrNoneEligible
+		}
+		query.Tried = append(query.Tried, p.Endpoint.Name)
+	}
+}
+
+// end ends the attempt's placement and its permit, once.
+func (t *Transport) end(a *attempt, o engine.Outcome) {
+	if a.ended {
+		return
+	}
+	a.ended = true
+	a.placement.Done(o)
+	t.opts.gate.Report(a.placement.Endpoint.Name, a.permit, o)
+}
+
 // attempt is how far a round trip has come.
 type attempt struct {
 	req       *http.Request
 	body      replay
 	placement *host.Placement
+	permit    uint64 // the gate's
 	resp      *http.Response
 	err       error
 	made      int  // attempts, this one included
-	told      bool // the balancer knows how it ended
+	told      bool // how it ended is being told
+	ended     bool // the placement and the permit are
 	returned  bool // the round trip came to its end
 }
 
@@ -107,7 +139,7 @@ func (t *Transport) rescue(a *attempt) {
 	if a.returned || a.placement == nil {
 		return
 	}
-	a.placement.Done(engine.OutcomeCancelled)
+	t.end(a, engine.OutcomeCancelled)
 	if !a.told {
 		t.opts.watcher.Ended(a.placement.Endpoint.Name)
 	}
@@ -131,7 +163,7 @@ func (t *Transport) tell(a *attempt, err error) {
 	if a.err != nil {
 		resp = nil
 	}
-	a.placement.Done(t.opts.outcome(resp, err))
+	t.end(a, t.opts.outcome(resp, err))
 }
 
 // send makes one attempt.

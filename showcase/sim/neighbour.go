@@ -5,6 +5,7 @@ func (w *World) settle(i int) {
 	r := &w.replicas[i]
 	r.cores, r.spare, r.cost = int64(w.sc.Cores), int64(w.sc.Spare), cost(&w.sc, i)
 	r.weather = newStream(w.sc.Seed, streamNeighbours, uint64(i))
+	r.faults = newStream(w.sc.Seed, streamFaults, uint64(i))
 	r.busy = i < w.sc.Noisy
 	if w.sc.Weather > 0 {
 		r.busy = r.weather.next()>>63 == 0 || i < w.sc.Noisy

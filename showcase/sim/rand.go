@@ -13,6 +13,7 @@ const (
 	streamNetwork
 	streamMachines
 	streamFleet
+	streamFaults
 )
 
 // newStream starts the k-th of n independent streams of one purpose.

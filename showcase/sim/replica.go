@@ -34,6 +34,8 @@ type replica struct {
 	state    State
 	heard    engine.Status // what the clients know of it
 	weather  stream
+	failing  uint64 // share of queries that fail at once, parts per 10,000
+	faults   stream
 	est      *probe.Estimator
 	virtual  uint64  // work received by each query present, ns << rateBits
 	rate     uint64  // of each query, cores << rateBits

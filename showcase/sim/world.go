@@ -13,9 +13,10 @@ type Totals struct {
 	Arrivals   uint64
 	ByRegime   [engine.Regimes]uint64
 	Completed  uint64 // answered in time
-	Errors     uint64 // all of the three that follow
+	Errors     uint64 // all of the four that follow
 	Timeouts   uint64 // reached their deadline
 	Refused    uint64 // sent to, or caught in, a dead replica
+	Failed     uint64 // answered with an error by a failing replica
 	Unplaced   uint64 // no replica was eligible
 	ProbesSent uint64
 	ProbesLost uint64
@@ -40,6 +41,7 @@ const (
 	endDone = iota
 	endTimeout
 	endRefused
+	endFailed
 )
 
 // World is one fleet under one policy.
@@ -164,6 +166,7 @@ func (w *World) admit(id int32) {
 		w.finish(id, endRefused)
 		return
 	}
+	r.fault(q)
 	q.admitted = w.now
 	q.met = r.est.Arrive(engine.Instant(w.now), uint32(len(r.jobs)))
 	r.advance(w.now)
@@ -180,8 +183,12 @@ func (w *World) ring(i int32) {
 		if q := &w.queries[id]; q.tag <= r.virtual {
 			r.leave(w.queries, id)
 			r.finished++
-			r.est.Finish(engine.Instant(w.now), q.met)
-			w.finish(id, endDone)
+			if q.end == endFailed {
+				r.est.Fail(engine.Instant(w.now), q.met)
+			} else {
+				r.est.Finish(engine.Instant(w.now), q.met)
+			}
+			w.finish(id, q.end)
 		} else if d := r.arrived[0]; r.present(w.queries, d) && w.now >= w.queries[d.query].born+w.sc.Deadline {
 			r.leave(w.queries, d.query)
 			r.expired++
@@ -218,6 +225,8 @@ func (w *World) deliver(id int32) error {
 		w.count(max(took, w.sc.Deadline))
 	case endRefused:
 		w.Totals.Refused++
+	case endFailed:
+		w.Totals.Failed++
 	}
 	if q.end != endDone {
 		w.Totals.Errors++

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
 // TestReplay plays one trace natively, in the guest, and both in step: the same output three times, which is then
@@ -68,6 +71,7 @@ func TestInspectAndBench(t *testing.T) {
 	require.Zero(t, p.wait(), p.text(&p.stderr))
 	var module struct {
 		Digest   string `json:"sha256"`
+		Guard    string
 		Policies []string
 		Exports  []string
 	}
@@ -75,6 +79,13 @@ func TestInspectAndBench(t *testing.T) {
 	require.Len(t, module.Digest, 64)
 	require.Contains(t, module.Policies, "prequal")
 	require.NotEmpty(t, module.Exports)
+	require.Equal(t, "none", module.Guard)
+
+	stranger := filepath.Join(t.TempDir(), "stranger.wasm") // the same, but for its digest
+	require.NoError(t, os.WriteFile(stranger, append(slices.Clone(dist.Engine), 0, 3, 1, 'x', 0), 0o600))
+	p = start(t, "inspect", stranger)
+	require.Zero(t, p.wait(), p.text(&p.stderr))
+	require.Contains(t, p.text(&p.stdout), "guard      fuel, 50000000 loop iterations a call\n")
 
 	p = start(t, "bench", "--json", "--rounds", "10", "--candidates", "8", "--spec", "prequal seed=7")
 	require.Zero(t, p.wait(), p.text(&p.stderr))

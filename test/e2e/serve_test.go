@@ -323,6 +323,42 @@ func TestUnreachableEndpoint(t *testing.T) {
 	require.Equal(t, map[int]int{http.StatusOK: int(l.sent.Load())}, l.statuses, l.trouble)
 }
 
+// TestReplicaThatFailsHealthIsOut stops a replica under a policy that does not probe: it becomes unavailable, so that
+// no query is spent on it, and comes back by itself. Then all fail: panic uses what there is.
+func TestReplicaThatFailsHealthIsOut(t *testing.T) {
+	a, aURL := startReplica(t, "a", "127.0.0.1:0")
+	b, bURL := startReplica(t, "b", "127.0.0.1:0")
+	p, proxy, admin := startProxy(t, []string{aURL, bURL}, "--spec", "round_robin", "--health-interval", "50ms", "--health-path", "/healthz")
+	metric := func(line string) func() bool {
+		return func() bool {
+			_, metrics, _ := get(admin + "/metrics")
+			return strings.Contains(metrics, line+"\n")
+		}
+	}
+	require.True(t, metric(`headroom_endpoints{status="ready"} 2`)())
+	b.stop(syscall.SIGKILL)
+	require.Eventually(t, metric(`headroom_endpoints{status="unavailable"} 1`), patience, 5*time.Millisecond)
+	require.True(t, metric(`headroom_endpoints_out{cause="check"} 1`)())
+	p.find(&p.stderr, `level=WARN msg="endpoint fails; it is tried again until it answers" endpoint=127\.0\.0\.1:\d+ error=.*refused.* cause=check`)
+	for range 20 {
+		status, _, replica := get(proxy)
+		require.Equal(t, http.StatusOK, status)
+		require.Equal(t, "a", replica)
+	}
+	startReplica(t, "b", strings.TrimPrefix(bURL, "http://"))
+	require.Eventually(t, metric(`headroom_endpoints{status="ready"} 2`), patience, 5*time.Millisecond)
+	p.find(&p.stderr, `level=INFO msg="endpoint answers again"`)
+	require.Eventually(t, func() bool { _, _, replica := get(proxy); return replica == "b" }, patience, time.Millisecond)
+
+	require.Equal(t, http.StatusOK, post(t, admin+"/status", `{"endpoint":"`+strings.TrimPrefix(bURL, "http://")+`","status":"draining"}`))
+	a.stop(syscall.SIGKILL)
+	require.Eventually(t, metric("headroom_panic 1"), patience, 5*time.Millisecond)
+	require.True(t, metric(`headroom_endpoints{status="draining"} 1`)(), "panic does not overrule an operator")
+	require.True(t, metric(`headroom_endpoints{status="ready"} 1`)())
+	status, _, _ := get(proxy)
+	require.Equal(t, http.StatusBadGateway, status, "it is tried")
+}
+
 // atLeast caps counts, so that they can be compared.
 func atLeast(m map[string]int, n int) map[string]int {
 	for k, v := range m {

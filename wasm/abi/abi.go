@@ -20,6 +20,7 @@ type Export struct {
 	Name     string
 	Params   string // one letter each: i for i32, l for i64
 	Results  string
+	Args     string // names of the parameters
 	Doc      string
 	Optional bool
 }
@@ -54,33 +55,34 @@ const (
 // Exports lists what a guest must export, besides the memory and the start function.
 func Exports() []Export {
 	return []Export{
-		{FuncVersion, "", "i", "major << 16 | minor; called before all else", false},
-		{FuncArena, "i", "i", "makes the arena hold at least so many bytes; returns its address, which holds until the next call of this function", false},
-		{FuncConfigure, "il", "i", "takes the spec line, so many bytes at the arena, and a salt for the seed, 0 for none; returns a code; lb_text then tells the canonical spec or the reason", false},
-		{FuncCandidates, "li", "i", "takes the instant and so many candidate records at the arena; returns a code; the old set stands on an error", false},
-		{FuncStatus, "lli", "i", "takes the instant, a replica's ID and its status; returns a code", false},
-		{FuncDecide, "lli", "i", "takes the instant, the affinity key, and a count of tried IDs at the arena; returns the candidate's index, with the decision record where lb_decision says, or a code", false},
-		{FuncDecision, "", "i", "returns the address of the decision record, which holds until the next lb_configure", false},
-		{FuncReport, "llil", "i", "takes the instant, a replica's ID, the outcome and the latency, negative if unknown; returns a code", false},
-		{FuncRecord, "llill", "i", "takes the instant, a replica's ID, its RIF, its latency, negative if unknown, and the instant it was asked; returns an admission, or a code", false},
-		{FuncLoad, "lliii", "i", "since 1.1: takes the instant, a replica's ID, its utilisation in parts per 10,000, and its queries and errors per second in thousandths; returns a code; a guest without it does not hear of load", true},
-		{FuncAnswers, "i", "i", "since 1.1: takes a count of answer records at the arena, which belong to the next lb_decide; returns a code; a guest without it cannot probe for single queries", true},
-		{FuncForget, "lll", "i", "takes the instant, a replica's ID whose probe failed, and the instant it was asked; returns a code", false},
-		{FuncProbes, "l", "i", "takes the instant; returns how many IDs stand at the arena, at most MaxProbes: the replicas due, or of a synchronous guest those to probe for one query", false},
-		{FuncEntries, "l", "i", "takes the instant; returns how many entry records stand at the arena, at most MaxEntries", false},
-		{FuncInspect, "", "i", "returns 0, with the inspection record at the arena", false},
-		{FuncBlock, "", "l", "address << 32 | length in bytes of the state block, valid until the candidates change or a block is restored", false},
-		{FuncRestore, "i", "i", "takes a state block, so many bytes at the arena; returns a code; the old state stands on an error", false},
-		{FuncInFlight, "i", "i", "since 1.2: takes a count of in-flight records at the arena, which replace the counts of all queries in flight, none for who is not named; returns a code; a guest without it starts anew after a failure or a swap", true},
-		{FuncText, "", "i", "returns the length of the last text, which it writes at the arena", false},
-		{FuncPolicies, "", "i", "returns the length of the names of the policies this module knows, one a line, which it writes at the arena", true},
-		{FuncNothing, "", "i", "returns 0 and does nothing: the price of a call", true},
+		{FuncVersion, "", "i", "", "major << 16 | minor; called before all else", false},
+		{FuncArena, "i", "i", "bytes", "makes the arena hold at least so many bytes, up to ArenaMax; returns its address, which holds until the next call of this function, or 0 if there is no room for so many", false},
+		{FuncConfigure, "il", "i", "bytes salt", "takes the spec line, so many bytes at the arena, and a salt for the seed, 0 for none; returns a code; lb_text then tells the canonical spec or the reason", false},
+		{FuncCandidates, "li", "i", "now count", "takes the instant and so many candidate records at the arena; returns a code; the old set stands on an error", false},
+		{FuncStatus, "lli", "i", "now id status", "takes the instant, a replica's ID and its status; returns a code", false},
+		{FuncDecide, "lli", "i", "now key tried", "takes the instant, the affinity key, and a count of tried IDs at the arena; returns the candidate's index, with the decision record where lb_decision says, or a code", false},
+		{FuncDecision, "", "i", "", "returns the address of the decision record, which holds until the next lb_configure", false},
+		{FuncReport, "llil", "i", "now id outcome latency", "takes the instant, a replica's ID, the outcome and the latency, negative if unknown; returns a code", false},
+		{FuncRecord, "llill", "i", "now id rif latency asked", "takes the instant, a replica's ID, its RIF, its latency, negative if unknown, and the instant it was asked; returns an admission, or a code", false},
+		{FuncLoad, "lliii", "i", "now id utilization qps eps", "since 1.1: takes the instant, a replica's ID, its utilisation in parts per 10,000, and its queries and errors per second in thousandths; returns a code; a guest without it does not hear of load", true},
+		{FuncAnswers, "i", "i", "count", "since 1.1: takes a count of answer records at the arena, which belong to the next lb_decide; returns a code; a guest without it cannot probe for single queries", true},
+		{FuncForget, "lll", "i", "now id asked", "takes the instant, a replica's ID whose probe failed, and the instant it was asked; returns a code", false},
+		{FuncProbes, "l", "i", "now", "takes the instant; returns how many IDs stand at the arena, at most MaxProbes: the replicas due, or of a synchronous guest those to probe for one query", false},
+		{FuncEntries, "l", "i", "now", "takes the instant; returns how many entry records stand at the arena, at most MaxEntries", false},
+		{FuncInspect, "", "i", "", "returns 0, with the inspection record at the arena", false},
+		{FuncBlock, "", "l", "", "address << 32 | length in bytes of the state block, valid until the candidates change or a block is restored", false},
+		{FuncRestore, "i", "i", "bytes", "takes a state block, so many bytes at the arena; returns a code; the old state stands on an error", false},
+		{FuncInFlight, "i", "i", "count", "since 1.2: takes a count of in-flight records at the arena, which replace the counts of all queries in flight, none for who is not named; returns a code; a guest without it starts anew after a failure or a swap", true},
+		{FuncText, "", "i", "", "returns the length of the last text, which it writes at the arena", false},
+		{FuncPolicies, "", "i", "", "returns the length of the names of the policies this module knows, one a line, which it writes at the arena", true},
+		{FuncNothing, "", "i", "", "returns 0 and does nothing: the price of a call", true},
 	}
 }
 
 // Sizes and bounds. The arena starts at ArenaMin bytes.
 const (
 	ArenaMin      = 8192
+	ArenaMax      = 16 << 20 // more is never asked for; a state block is no larger
 	MaxTried      = engine.MaxTried
 	MaxAnswers    = engine.MaxAnswers
 	MaxProbes     = 64

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -106,4 +107,19 @@ func TestRecordsFitTheArena(t *testing.T) {
 	require.LessOrEqual(t, MaxEntries*EntrySize, ArenaMin)
 	require.LessOrEqual(t, MaxProbes*8, ArenaMin)
 	require.LessOrEqual(t, max(MaxText, MaxSpec), ArenaMin)
+}
+
+// The names of the counters in the inspection record are those of the fields.
+func TestCountersAreNamed(t *testing.T) {
+	var c engine.Counters
+	fields := reflect.TypeOf(c)
+	each := c.Each()
+	require.Len(t, counterNames, len(each))
+	for i, p := range each {
+		f, ok := fields.FieldByName(counterNames[i])
+		require.True(t, ok, counterNames[i])
+		assert.Equal(t, reflect.ValueOf(&c).Elem().FieldByIndex(f.Index).Addr().Interface(), p)
+		*p = uint64(i + 1)
+		assert.Equal(t, uint64(i+1), reflect.ValueOf(c).FieldByIndex(f.Index).Uint(), counterNames[i])
+	}
 }

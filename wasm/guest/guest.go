@@ -66,6 +66,9 @@ func lbNothing() int32 { return 0 }
 
 //go:wasmexport lb_arena
 func lbArena(size int32) int32 {
+	if size < 0 || size > abi.ArenaMax {
+		return 0
+	}
 	if int(size) > len(arena) {
 		arena = make([]byte, size)
 	}

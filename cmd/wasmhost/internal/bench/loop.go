@@ -11,28 +11,30 @@ import (
 // loop drives one machine with readings and queries whose figures cannot be guessed, three
 // readings a query as Prequal's probes bring them, and ends each query a little later.
 type loop struct {
-	m     engine.Machine
-	cs    []engine.Candidate
-	ready []engine.ID        // whom probes go to
-	less  []engine.Candidate // without the middle one
-	keys  []engine.Key
-	turn  int
-	now   engine.Instant
-	seed  uint64
-	q     engine.Query
-	d     engine.Decision
-	open  []engine.ID
-	keeps bool
-	run   int // calls timed together: a burst that the pool can serve
-	err   error
-	times []time.Duration
+	m      engine.Machine
+	cs     []engine.Candidate
+	ready  []engine.ID        // whom probes go to
+	less   []engine.Candidate // without the middle one
+	keys   []engine.Key
+	turn   int
+	now    engine.Instant
+	seed   uint64
+	q      engine.Query
+	open   []engine.ID
+	placed [plainRun]engine.Decision // of the last run
+	keeps  bool
+	run    int // calls timed together: a burst that the pool can serve
+	err    error
+	times  []time.Duration
 }
 
 const (
-	runsPerRound = 100
-	longestRun   = 7  // of a policy with a pool
-	plainRun     = 40 // of any other: the clock's steps are then small against it
+	runsPerRound = 40
+	longestRun   = 7   // of a policy with a pool
+	plainRun     = 100 // of any other: the clock's steps are then small against it
 	openQueries  = 64
+
+	longestChanges = 200 * time.Microsecond
 )
 
 func newLoop(m engine.Machine, f fleet) (*loop, error) {
@@ -97,19 +99,32 @@ func (l *loop) reading() {
 	l.note(err)
 }
 
-func (l *loop) query() {
-	l.now += fleetStep
-	if l.turn++; l.turn == len(l.keys) {
-		l.turn = 0
+func (l *loop) query() { l.queries(1) }
+
+// queries decides n times, with little beside: some decisions cost no more than two calls.
+func (l *loop) queries(n int) {
+	m, q, turn, keys := l.m, &l.q, l.turn, l.keys
+	q.Now = l.now
+	for i := range l.placed[:n] {
+		if turn++; turn >= len(keys) {
+			turn = 0
+		}
+		q.Now += fleetStep
+		q.Key = keys[turn]
+		if err := m.Decide(q, &l.placed[i]); err != nil {
+			l.note(err)
+		}
 	}
-	l.q.Now, l.q.Key = l.now, l.keys[l.turn]
-	l.note(l.m.Decide(&l.q, &l.d))
+	l.now, l.turn = q.Now, turn
 }
 
-// finish ends the oldest open query, so that in-flight counts differ and stay bounded.
+// finish takes in the run just placed and ends the oldest queries for it, so that in-flight
+// counts differ and stay bounded.
 func (l *loop) finish() {
-	l.open = append(l.open, l.d.ID)
-	if len(l.open) > openQueries {
+	for i := range l.placed[:l.run] {
+		l.open = append(l.open, l.placed[i].ID)
+	}
+	for len(l.open) > openQueries {
 		l.note(l.m.Report(l.now, engine.Report{ID: l.open[0], Latency: engine.Millisecond}))
 		l.open = append(l.open[:0], l.open[1:]...)
 	}
@@ -118,12 +133,18 @@ func (l *loop) finish() {
 // decisions times bursts of queries, as many as the pool can serve, each burst after the
 // readings that it is due. All of these return nanoseconds a call at the lower quartile, the
 // timer's share off.
-func (l *loop) decisions() float64 { return l.runs(l.query, func() {}) }
+func (l *loop) decisions() float64 { return l.runs(l.queries, func(int) {}) }
 
 // readings times runs of readings, and others the same runs of anything else.
 func (l *loop) readings() float64 { return l.others(l.reading) }
 
-func (l *loop) others(f func()) float64 { return l.runs(f, l.query) }
+func (l *loop) others(f func()) float64 {
+	return l.runs(func(n int) {
+		for range n {
+			f()
+		}
+	}, l.queries)
+}
 
 // change takes the middle candidate out, or puts it back, and decides.
 func (l *loop) change() {
@@ -132,21 +153,22 @@ func (l *loop) change() {
 	l.query()
 }
 
-// changes times a few changes of the set, an even number.
+// changes times changes of the set by twos, which leave it as it was: as often as decisions,
+// or less where they take long.
 func (l *loop) changes() float64 {
-	least := time.Duration(0)
-	for range 2 {
+	l.times = l.times[:0]
+	for spent := time.Duration(0); len(l.times) < 2 || spent < longestChanges && len(l.times) < runsPerRound; {
 		start := time.Now()
 		l.change()
 		l.change()
-		if took := time.Since(start); least == 0 || took < least {
-			least = took
-		}
+		took := time.Since(start)
+		l.times = append(l.times, took)
+		spent += took
 	}
-	return float64(least) / 2
+	return (quartile(l.times) - timer()) / 2
 }
 
-func (l *loop) runs(f, after func()) float64 {
+func (l *loop) runs(f, after func(n int)) float64 {
 	l.times = l.times[:0]
 	for range runsPerRound {
 		if l.keeps {
@@ -155,14 +177,10 @@ func (l *loop) runs(f, after func()) float64 {
 			}
 		}
 		start := time.Now()
-		for range l.run {
-			f()
-		}
+		f(l.run)
 		l.times = append(l.times, time.Since(start))
-		for range l.run {
-			after()
-			l.finish()
-		}
+		after(l.run)
+		l.finish()
 	}
 	return (quartile(l.times) - timer()) / float64(l.run)
 }

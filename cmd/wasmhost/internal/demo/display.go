@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/terminal"
+	"github.com/headroom-lb/headroom/cmd/internal/terminal"
 )
 
 // NewDisplay shows progress on w: a live table on a terminal, a line per round elsewhere.

@@ -10,14 +10,11 @@ import (
 )
 
 // Open compiles a module, the built-in one if wasm is nil, with compiled code kept in the folder cache unless that is
-// empty. A call into a module that is not the built-in one takes at most limit: a stranger's module may loop. What is
-// wrong with the module is a [host.ErrModule]. Close the runtime when done.
-func Open(ctx context.Context, cache string, wasm []byte, limit time.Duration) (*host.Runtime, *host.Module, error) {
-	opts := []host.RuntimeOption{host.WithCacheDir(cache)}
-	if wasm != nil {
-		opts = append(opts, host.WithCallLimit(limit))
-	}
-	r, err := host.NewRuntime(ctx, opts...)
+// empty. A stranger's module may loop: it runs on [host.DefaultFuel] unless the options say otherwise, and where that
+// cannot be, a call takes at most limit. What is wrong with the module is a [host.ErrModule]. Close the runtime when done.
+func Open(ctx context.Context, cache string, wasm []byte, limit time.Duration, opts ...host.RuntimeOption) (*host.Runtime, *host.Module, error) {
+	all := []host.RuntimeOption{host.WithCacheDir(cache), host.WithFuel(host.DefaultFuel), host.WithCallLimit(limit)}
+	r, err := host.NewRuntime(ctx, append(all, opts...)...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
+	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/trace"
 )
 
-// callLimit is how long one call into a module that is not the built-in one may take.
+// callLimit is how long one call may take into a module that can have no fuel.
 const callLimit = time.Second
 
 // Options say how to play.
@@ -26,6 +27,7 @@ type Options struct {
 	Engine  string    // wasm, native or both
 	Spec    string    // in place of the trace's own, unless empty
 	Module  []byte    // in place of the built-in module, unless nil
+	Fuel    int64     // of one call into that module, in loop iterations
 	Explain int       // placement to explain in words, or negative for none
 	Cache   string    // folder for compiled code, or empty
 	Expect  io.Reader // lines that the output must equal, unless nil
@@ -144,7 +146,7 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 	if o.Engine == "native" {
 		return players, closeAll, nil
 	}
-	r, m, err := module.Open(ctx, o.Cache, o.Module, callLimit)
+	r, m, err := module.Open(ctx, o.Cache, o.Module, callLimit, host.WithFuel(o.Fuel))
 	if err != nil {
 		return nil, closeAll, err
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,12 +19,12 @@ import (
 // endpoints out.
 type admin struct {
 	b        *host.Balancer
-	health   *health
+	watch    *watch
 	draining *atomic.Bool
 }
 
-func newAdmin(b *host.Balancer, h *health, draining *atomic.Bool, reg *prometheus.Registry) http.Handler {
-	a := &admin{b: b, health: h, draining: draining}
+func newAdmin(b *host.Balancer, w *watch, draining *atomic.Bool, reg *prometheus.Registry, c *control, token string) http.Handler {
+	a := &admin{b: b, watch: w, draining: draining}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -31,9 +32,27 @@ func newAdmin(b *host.Balancer, h *health, draining *atomic.Bool, reg *prometheu
 	mux.HandleFunc("GET /pool", a.pool)
 	mux.HandleFunc("GET /spec", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, b.Spec()) })
 	mux.HandleFunc("POST /status", a.status)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminHelp) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminHelp+controlHelp) })
+	c.routes(mux)
 	// A page in an operator's browser must not be able to take endpoints out.
-	return http.NewCrossOriginProtection().Handler(mux)
+	return http.NewCrossOriginProtection().Handler(guarded(mux, token))
+}
+
+// guarded asks for the token, if there is one, before anything is changed or recorded queries are shown.
+func guarded(next http.Handler, token string) http.Handler {
+	if token == "" {
+		return next
+	}
+	want := []byte("Bearer " + token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		open := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.Path != "/record"
+		if !open && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "this needs the admin token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 const adminHelp = `GET  /metrics   Prometheus metrics
@@ -41,7 +60,8 @@ GET  /healthz   the process lives
 GET  /readyz    it takes traffic: not draining, and an endpoint is ready
 GET  /pool      endpoints, live probe pool, settings in force and counts, as JSON
 GET  /spec      the policy in force
-POST /status    {"endpoint":"127.0.0.1:9001","status":"draining"}; ready, draining or unavailable
+POST /status    {"endpoint":"127.0.0.1:9001","status":"draining"}; ready, draining or unavailable;
+                it comes before what health checks say
 `
 
 // ready fails as soon as draining starts, so that what stands in front can turn away before the listener closes.
@@ -59,18 +79,14 @@ func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "no endpoint is ready", http.StatusServiceUnavailable)
 }
 
-func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b, a.health)) }
+func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b, a.watch)) }
 
 func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Endpoint string `json:"endpoint"`
 		Status   string `json:"status"`
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		http.Error(w, fmt.Sprintf(`the body is not the JSON expected, such as {"endpoint":"127.0.0.1:9001","status":"draining"}: %v`, err),
-			http.StatusBadRequest)
+	if !readJSON(w, r, &in, `{"endpoint":"127.0.0.1:9001","status":"draining"}`) {
 		return
 	}
 	s, ok := engine.ParseStatus(in.Status)
@@ -78,11 +94,11 @@ func (a *admin) status(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("status %q: give ready, draining or unavailable", in.Status), http.StatusBadRequest)
 		return
 	}
-	if err := a.b.SetStatus(in.Endpoint, s); err != nil {
+	if err := a.watch.monitor.SetAdmin(in.Endpoint, s); err != nil {
 		http.Error(w, fmt.Sprintf("endpoint %q: %v; GET /pool lists the names", in.Endpoint, err), http.StatusNotFound)
 		return
 	}
-	writeJSON(w, newView(a.b, a.health))
+	writeJSON(w, newView(a.b, a.watch))
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

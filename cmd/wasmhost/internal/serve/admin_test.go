@@ -35,12 +35,16 @@ func balancerOf(t *testing.T, spec string, urls ...string) *host.Balancer {
 	return b
 }
 
-func healthOf(b *host.Balancer) *health {
-	var endpoints []Endpoint
+// watchOf watches a balancer's endpoints, without checks and circuits.
+func watchOf(t *testing.T, b *host.Balancer) *watch {
+	t.Helper()
+	var c Config
 	for _, e := range b.Endpoints() {
-		endpoints = append(endpoints, Endpoint{Name: e.Name})
+		c.Endpoints = append(c.Endpoints, Endpoint{Name: e.Name, URL: e.Addr})
 	}
-	return newHealth(slog.New(slog.DiscardHandler), endpoints)
+	w, err := newWatch(b, c, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return w
 }
 
 func ask(h http.Handler, method, path, body string) (int, string) {
@@ -52,7 +56,8 @@ func ask(h http.Handler, method, path, body string) (int, string) {
 func TestReadiness(t *testing.T) {
 	b := balancerOf(t, "random seed=1", "http://a", "http://b")
 	var draining atomic.Bool
-	h := newAdmin(b, healthOf(b), &draining, newRegistry(b))
+	w := watchOf(t, b)
+	h := newAdmin(b, w, &draining, newRegistry(b, w.monitor), &control{b: b, engines: &engines{}}, "")
 	code, _ := ask(h, "GET", "/readyz", "")
 	require.Equal(t, 200, code)
 	for _, name := range []string{"r0", "r1"} {
@@ -74,7 +79,8 @@ func TestReadiness(t *testing.T) {
 // TestAdminRefusesOtherSites sends what a page of another site could make an operator's browser send.
 func TestAdminRefusesOtherSites(t *testing.T) {
 	b := balancerOf(t, "random seed=1", "http://a")
-	h := newAdmin(b, healthOf(b), new(atomic.Bool), newRegistry(b))
+	watch := watchOf(t, b)
+	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor), &control{b: b, engines: &engines{}}, "")
 	for header, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://elsewhere.example"} {
 		r := httptest.NewRequest("POST", "/status", strings.NewReader(`{"endpoint":"r0","status":"unavailable"}`))
 		r.Header.Set(header, value)
@@ -93,7 +99,8 @@ func TestPoolShowsWhatTheEngineHolds(t *testing.T) {
 	b := balancerOf(t, "prequal seed=1", "http://a", "http://b", "http://c")
 	require.NoError(t, b.Record("r0", engine.Reading{RIF: 7, Latency: 5 * engine.Millisecond}))
 	require.NoError(t, b.Record("r2", engine.Reading{RIF: 2, Latency: engine.UnknownLatency}))
-	h := newAdmin(b, healthOf(b), new(atomic.Bool), newRegistry(b))
+	watch := watchOf(t, b)
+	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor), &control{b: b, engines: &engines{}}, "")
 	code, body := ask(h, "GET", "/pool", "")
 	require.Equal(t, 200, code)
 	var v view
@@ -132,7 +139,8 @@ func TestUpgradePassesTheInstrumentedProxy(t *testing.T) {
 	}))
 	defer replica.Close()
 	b := balancerOf(t, "round_robin seed=1", replica.URL)
-	proxy := httptest.NewServer(instrument(newRegistry(b), newProxy(b, healthOf(b), Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))))
+	w := watchOf(t, b)
+	proxy := httptest.NewServer(instrument(newRegistry(b, w.monitor), newProxy(b, w, Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))))
 	defer proxy.Close()
 
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy.URL, "http://"))

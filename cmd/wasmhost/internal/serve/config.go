@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -19,18 +20,29 @@ import (
 
 // Config is all that a proxy needs to know. The YAML names are those of --config files.
 type Config struct {
-	Listen    string     `yaml:"listen"`     // address of the proxy
-	Admin     string     `yaml:"admin"`      // address of the admin listener; "off" for none
-	Spec      string     `yaml:"spec"`       // policy and settings
-	Shards    int        `yaml:"shards"`     // policy instances; each is a client of its own with its own probes
-	Endpoints []Endpoint `yaml:"endpoints"`  // the replicas
-	Engine    string     `yaml:"engine"`     // wasm or native
-	Module    string     `yaml:"module"`     // a module's file; empty for the one inside this binary
-	Drain     Duration   `yaml:"drain"`      // longest wait for open requests after SIGTERM
-	ProbeWait Duration   `yaml:"probe_wait"` // longest wait of a request for the answers to its own probes
-	Key       string     `yaml:"key"`        // header of a request whose value is its affinity key; empty for none
-	Hint      string     `yaml:"hint"`       // header of a request that its own probes are told; empty for none
-	Cache     string     `yaml:"-"`          // folder for compiled code; empty for none
+	Listen    string     `yaml:"listen"`         // address of the proxy
+	Admin     string     `yaml:"admin"`          // address of the admin listener; "off" for none
+	Spec      string     `yaml:"spec"`           // policy and settings
+	Shards    int        `yaml:"shards"`         // policy instances; each is a client of its own with its own probes
+	Endpoints []Endpoint `yaml:"endpoints"`      // the replicas
+	File      string     `yaml:"endpoints_file"` // a JSON file with the replicas, watched; instead of endpoints
+	Engine    string     `yaml:"engine"`         // wasm or native
+	Module    string     `yaml:"module"`         // a module's file; empty for the one inside this binary
+	Fuel      int64      `yaml:"fuel"`           // of one call into a module from a file, in loop iterations
+	Drain     Duration   `yaml:"drain"`          // longest wait for open requests after SIGTERM
+	ProbeWait Duration   `yaml:"probe_wait"`     // longest wait of a request for the answers to its own probes
+	Key       string     `yaml:"key"`            // header of a request whose value is its affinity key; empty for none
+	Hint      string     `yaml:"hint"`           // header of a request that its own probes are told; empty for none
+	Record    Duration   `yaml:"record"`         // how long decisions are kept for replay; 0 for not at all
+	TokenFile string     `yaml:"token_file"`     // holds what the admin listener asks of those who change something; empty for none
+	Health    Health     `yaml:",inline"`
+	Cache     string     `yaml:"-"` // folder for compiled code; empty for none
+
+	// Again reads the same configuration anew, and Hangup says when; nil where there is no file to read.
+	Again  func() (Config, error) `yaml:"-"`
+	Hangup <-chan os.Signal       `yaml:"-"`
+
+	token string // what stands in TokenFile
 }
 
 // Endpoint is one replica. In YAML it is a URL, or a map with the settings below.
@@ -79,7 +91,8 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
-		Engine: "wasm", Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
+		Engine: "wasm", Fuel: host.DefaultFuel, Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
+		Health: healthDefaults(),
 	}
 }
 
@@ -118,16 +131,22 @@ func (c *Config) Validate() error {
 		return errors.New("--module and --engine native exclude each other: leave one out")
 	case c.Shards < 1 || c.Shards > 64:
 		return fmt.Errorf("--shards is %d: give 1 to 64", c.Shards)
+	case c.Fuel < host.LeastFuel || c.Fuel > host.MostFuel:
+		return fmt.Errorf("--fuel is %d: give %d to %d", c.Fuel, host.LeastFuel, host.MostFuel)
 	case c.Drain < 0:
 		return fmt.Errorf("--drain is %s: give 0 or more", time.Duration(c.Drain))
+	case c.Record < 0 || c.Record > Duration(time.Hour):
+		return fmt.Errorf("--record is %s: give 0 for none, or up to 1h", time.Duration(c.Record))
 	case c.ProbeWait <= 0 || c.ProbeWait > Duration(time.Minute):
 		return fmt.Errorf("--probe-wait is %s: give more than 0, at most 1m", time.Duration(c.ProbeWait))
 	case !headerName.MatchString(c.Key):
 		return fmt.Errorf("--key is %q: give the name of a header", c.Key)
 	case !headerName.MatchString(c.Hint):
 		return fmt.Errorf("--hint is %q: give the name of a header", c.Hint)
-	case len(c.Endpoints) == 0:
-		return errors.New("no endpoints: give --endpoint URL for each replica, or endpoints in --config")
+	case c.File != "" && len(c.Endpoints) > 0:
+		return errors.New("--endpoints-file and endpoints given one by one exclude each other: leave one out")
+	case c.File == "" && len(c.Endpoints) == 0:
+		return errors.New("no endpoints: give --endpoint URL for each replica, --endpoints-file FILE, or endpoints in --config")
 	}
 	// The built-in module knows the same policies as this binary, and a file of one's own may know others.
 	if c.Module == "" {
@@ -138,13 +157,9 @@ func (c *Config) Validate() error {
 	seen := map[string]bool{}
 	for i := range c.Endpoints {
 		e := &c.Endpoints[i]
-		u, err := url.Parse(e.URL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
-			u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("endpoint %q is not a base URL: give one such as http://127.0.0.1:9001", e.URL)
-		}
-		if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
-			return fmt.Errorf("endpoint %q has no such port: give 1 to 65535", e.URL)
+		u, err := baseURL(e.URL)
+		if err != nil {
+			return err
 		}
 		if e.Name == "" {
 			e.Name = u.Host
@@ -154,5 +169,38 @@ func (c *Config) Validate() error {
 		}
 		seen[e.Name] = true
 	}
+	if err := c.readToken(); err != nil {
+		return err
+	}
+	return c.Health.validate(c.Endpoints)
+}
+
+// leastToken is the shortest token that is not guessed, in bytes.
+const leastToken = 16
+
+func (c *Config) readToken() error {
+	if c.TokenFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return fmt.Errorf("--token-file: %w", err)
+	}
+	if c.token = strings.TrimSpace(string(text)); len(c.token) < leastToken {
+		return fmt.Errorf("--token-file: the token in %s has %d bytes: give at least %d", c.TokenFile, len(c.token), leastToken)
+	}
 	return nil
+}
+
+// baseURL checks where an endpoint is reached.
+func baseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("endpoint %q is not a base URL: give one such as http://127.0.0.1:9001", text)
+	}
+	if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
+		return nil, fmt.Errorf("endpoint %q has no such port: give 1 to 65535", text)
+	}
+	return u, nil
 }

@@ -29,6 +29,11 @@ drain: 3s
 probe_wait: 1ms
 key: X-User
 hint: X-Cart
+health_interval: 1s
+health_path: /up
+health_panic: 0
+outlier: true
+slow_start: 30s
 endpoints:
   - http://127.0.0.1:9001
   - {url: "https://replica.example:8443", name: b, weight: 2, priority: 1, locality: z1}
@@ -37,6 +42,8 @@ endpoints:
 	want := Defaults()
 	want.Listen, want.Spec, want.Shards, want.Drain = "127.0.0.1:8081", "prequal seed=7 quantile=0.9", 2, Duration(3*time.Second)
 	want.ProbeWait, want.Key, want.Hint = Duration(time.Millisecond), "X-User", "X-Cart"
+	want.Health.Interval, want.Health.Path, want.Health.Panic = Duration(time.Second), "/up", 0
+	want.Health.Outlier, want.Health.SlowStart = true, Duration(30*time.Second)
 	want.Endpoints = []Endpoint{
 		{URL: "http://127.0.0.1:9001", Name: "127.0.0.1:9001"},
 		{URL: "https://replica.example:8443", Name: "b", Weight: 2, Priority: 1, Locality: "z1"},
@@ -47,41 +54,54 @@ endpoints:
 func TestConfigRefuses(t *testing.T) {
 	const ok = "endpoints: [http://127.0.0.1:9001]\n"
 	for text, want := range map[string]string{
-		"":                                            "no endpoints: give --endpoint",
-		ok + "listen: 8080":                           `--listen "8080" is not host:port`,
-		ok + "admin: nowhere":                         `--admin "nowhere" is not host:port`,
-		ok + "lisen: 127.0.0.1:1":                     "line 2: unknown setting lisen: use listen, admin",
-		ok + "shards: 0":                              "--shards is 0: give 1 to 64",
-		ok + "shards: many":                           `line 2: "many" is not a whole number`,
-		ok + "engine: jvm":                            `--engine is "jvm": give wasm or native`,
-		ok + "engine: native\nmodule: x":              "--module and --engine native exclude each other",
-		ok + "drain: soon":                            `"soon" is not a duration`,
-		ok + "drain: -1s":                             "--drain is -1s",
-		ok + "probe_wait: 0s":                         "--probe-wait is 0s: give more than 0",
-		ok + "probe_wait: 2m":                         "--probe-wait is 2m0s",
-		ok + "key: \"a:b\"":                           `--key is "a:b": give the name of a header`,
-		ok + "hint: \"a b\"":                          `--hint is "a b": give the name of a header`,
-		ok + "spec: prequal mode=sync pool=3":         "prequal: pool=3: applies to mode=async only",
-		ok + "spec: fastest":                          "no such policy",
-		ok + "spec: prequal pol=3":                    "pol",
-		ok + "spec: prequal pool=0":                   "pool=0",
-		ok + "---\nshards: 2":                         "give one document",
-		ok + "---\n":                                  "give one document",
-		ok + "shards: 2\nshards: 3":                   "already defined",
-		ok + "shards: [2]":                            "line 2: want a whole number",
-		"endpoints: yes":                              `line 1: "yes" is not a list of endpoints`,
-		"endpoints: {a: b}":                           "line 1: want a list of endpoints",
-		"hello":                                       `line 1: "hello" is not a map of settings`,
-		"endpoints: [{url: http://a, priority: 300}]": "line 1: \"300\" is not a whole number from 0 to 255",
-		"endpoints: [\"http://a:99999\"]":             "has no such port: give 1 to 65535",
-		"endpoints: [\"http://a:0\"]":                 "has no such port: give 1 to 65535",
-		"endpoints: [127.0.0.1:9001]":                 "is not a base URL",
-		"endpoints: [ftp://a]":                        "is not a base URL",
-		"endpoints: [\"http://\"]":                    "is not a base URL",
-		"endpoints: [\"http://a?b=c\"]":               "is not a base URL",
-		"endpoints: [{ulr: x}]":                       `unknown key "ulr" of an endpoint`,
-		"endpoints: [[x]]":                            "an endpoint is a URL or a map",
-		"endpoints: [http://a, http://a]":             `endpoint "a" is given twice`,
+		"":                               "no endpoints: give --endpoint",
+		ok + "listen: 8080":              `--listen "8080" is not host:port`,
+		ok + "admin: nowhere":            `--admin "nowhere" is not host:port`,
+		ok + "lisen: 127.0.0.1:1":        "line 2: unknown setting lisen: use listen, admin",
+		ok + "shards: 0":                 "--shards is 0: give 1 to 64",
+		ok + "shards: many":              `line 2: "many" is not a whole number`,
+		ok + "engine: jvm":               `--engine is "jvm": give wasm or native`,
+		ok + "engine: native\nmodule: x": "--module and --engine native exclude each other",
+		ok + "drain: soon":               `"soon" is not a duration`,
+		ok + "drain: -1s":                "--drain is -1s",
+		ok + "probe_wait: 0s":            "--probe-wait is 0s: give more than 0",
+		ok + "probe_wait: 2m":            "--probe-wait is 2m0s",
+		ok + "key: \"a:b\"":              `--key is "a:b": give the name of a header`,
+		ok + "hint: \"a b\"":             `--hint is "a b": give the name of a header`,
+		ok + "health_interval: 1ms":      "--health-interval is 1ms: give 0 for none, or 10ms to 1h0m0s",
+		ok + "health_timeout: 0s":        "--health-timeout is 0s: give 1ms to 1m0s",
+		ok + "health_healthy: 0":         "--health-healthy is 0: give 1 to 100",
+		ok + "health_unhealthy: 101":     "--health-unhealthy is 101: give 1 to 100",
+		ok + "health_failures: -1":       "--health-failures is -1: give 0 to 1000000",
+		ok + "health_panic: 101":         "--health-panic is 101: give 0 to 100",
+		ok + "health_path: up":           `--health-path is "up": give a path such as /healthz`,
+		ok + "outlier: perhaps":          `"perhaps" is not true or false`,
+		ok + "slow_start: 2h":            "--slow-start is 2h0m0s: give 0 for none, or 100ms to 1h0m0s",
+		"slow_start: 1m\nendpoints: [{url: http://a, weight: 42949673}]": "give at most 42949672",
+		ok + "spec: prequal mode=sync pool=3":                            "prequal: pool=3: applies to mode=async only",
+		ok + "spec: fastest":                                             "no such policy",
+		ok + "spec: prequal pol=3":                                       "pol",
+		ok + "spec: prequal pool=0":                                      "pool=0",
+		ok + "---\nshards: 2":                                            "give one document",
+		ok + "---\n":                                                     "give one document",
+		ok + "shards: 2\nshards: 3":                                      "already defined",
+		ok + "shards: [2]":                                               "line 2: want a whole number",
+		"endpoints: yes":                                                 `line 1: "yes" is not a list of endpoints`,
+		"endpoints: {a: b}":                                              "line 1: want a list of endpoints",
+		"hello":                                                          `line 1: "hello" is not a map of settings`,
+		"endpoints: [{url: http://a, priority: 300}]":                    "line 1: \"300\" is not a whole number from 0 to 255",
+		"endpoints: [\"http://a:99999\"]":                                "has no such port: give 1 to 65535",
+		"endpoints: [\"http://a:0\"]":                                    "has no such port: give 1 to 65535",
+		"endpoints: [127.0.0.1:9001]":                                    "is not a base URL",
+		"endpoints: [ftp://a]":                                           "is not a base URL",
+		"endpoints: [\"http://\"]":                                       "is not a base URL",
+		"endpoints: [\"http://a?b=c\"]":                                  "is not a base URL",
+		"endpoints: [{ulr: x}]":                                          `unknown key "ulr" of an endpoint`,
+		"endpoints: [[x]]":                                               "an endpoint is a URL or a map",
+		"endpoints: [http://a, http://a]":                                `endpoint "a" is given twice`,
+		ok + "fuel: 5":                                                   "--fuel is 5: give 10000 to 1000000000000",
+		ok + "fuel: plenty":                                              `line 2: "plenty" is not a whole number`,
+		ok + "endpoints_file: x.json":                                    "--endpoints-file and endpoints given one by one exclude each other",
 	} {
 		_, err := load(t, text)
 		require.ErrorContains(t, err, want, text)

@@ -1,122 +1,74 @@
 package serve
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"sync"
+	"fmt"
+	"strings"
 	"time"
-
-	"github.com/headroom-lb/headroom/engine"
-	"github.com/headroom-lb/headroom/host"
 )
 
-// failuresToWarn is how many probes or queries of one endpoint fail in a row before that is logged.
-const failuresToWarn = 3
-
-// health keeps what the last probes and queries of each endpoint said, for GET /pool, and logs one line when an
-// endpoint starts to fail and one when it answers again. It places nothing: that is the policy's business.
-type health struct {
-	log    *slog.Logger
-	mu     sync.Mutex
-	states map[string]*endpointHealth
+// Health is which replicas may have requests. The YAML names are those of --config files; defaults and meanings are
+// in docs/health.md.
+type Health struct {
+	Interval  Duration `yaml:"health_interval"`  // between checks of one endpoint; 0 for none
+	Timeout   Duration `yaml:"health_timeout"`   // of one check
+	Path      string   `yaml:"health_path"`      // that a check asks for; empty for a connection alone
+	Healthy   int      `yaml:"health_healthy"`   // passed checks that bring an endpoint back
+	Unhealthy int      `yaml:"health_unhealthy"` // failed checks that take it out
+	Failures  int      `yaml:"health_failures"`  // failed requests in a row that open its circuit; 0 for no circuits
+	Panic     int      `yaml:"health_panic"`     // percentage of fit endpoints below which all are used; 0 for never
+	Outlier   bool     `yaml:"outlier"`          // take out those that fail more often than the fleet
+	SlowStart Duration `yaml:"slow_start"`       // until an endpoint that comes into service has all its weight; 0 for at once
 }
 
-type endpointHealth struct {
-	probes, queries int // failures in a row
-	failing         bool
-	inFlight        int64
-	probedAt        time.Time
-	probeErr        error
-}
-
-func newHealth(log *slog.Logger, endpoints []Endpoint) *health {
-	h := &health{log: log, states: map[string]*endpointHealth{}}
-	for _, e := range endpoints {
-		h.states[e.Name] = &endpointHealth{}
+func healthDefaults() Health {
+	return Health{
+		Interval: Duration(5 * time.Second), Timeout: Duration(time.Second), Healthy: 2, Unhealthy: 3, Failures: 5, Panic: 50,
 	}
-	return h
 }
 
-// probing passes probes on and keeps their results.
-func (h *health) probing(next host.ProbeFunc) host.ProbeFunc {
-	return func(ctx context.Context, ep host.Endpoint) (engine.Reading, error) {
-		rd, err := next(ctx, ep)
-		if errors.Is(err, context.Canceled) {
-			return rd, err // the proxy is stopping
-		}
-		h.change(ep.Name, err, func(s *endpointHealth) {
-			s.probedAt, s.probeErr = time.Now(), err
-			s.probes++
-			if err == nil {
-				s.probes, s.queries = 0, 0 // what answers probes can be reached
+// mostRampedWeight is the largest weight of which slow start can give shares.
+const mostRampedWeight = 42_949_672
+
+// validate names the first setting that is out of range.
+func (h Health) validate(endpoints []Endpoint) error {
+	for _, d := range []struct {
+		flag        string
+		value       Duration
+		least, most time.Duration
+		off         bool
+	}{
+		{"--health-interval", h.Interval, 10 * time.Millisecond, time.Hour, true},
+		{"--health-timeout", h.Timeout, time.Millisecond, time.Minute, false},
+		{"--slow-start", h.SlowStart, 100 * time.Millisecond, time.Hour, true},
+	} {
+		if v := time.Duration(d.value); (v < d.least || v > d.most) && !(d.off && v == 0) {
+			none := ""
+			if d.off {
+				none = "0 for none, or "
 			}
-		})
-		return rd, err
-	}
-}
-
-// Sent, Answered and Ended make it an lbhttp.Watcher.
-func (h *health) Sent(endpoint string) {
-	h.change(endpoint, nil, func(s *endpointHealth) { s.inFlight++ })
-}
-
-func (h *health) Ended(endpoint string) {
-	h.change(endpoint, nil, func(s *endpointHealth) { s.inFlight-- })
-}
-
-func (h *health) Answered(endpoint string, err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return // the caller's doing
-	}
-	h.change(endpoint, err, func(s *endpointHealth) {
-		s.queries++
-		if err == nil {
-			s.queries = 0
+			return fmt.Errorf("%s is %s: give %s%s to %s", d.flag, v, none, d.least, d.most)
 		}
-	})
-}
-
-// unreachable says that a connection could not be made: there is no need to wait for more.
-func (h *health) unreachable(endpoint string, err error) {
-	h.change(endpoint, err, func(s *endpointHealth) { s.queries = max(s.queries, failuresToWarn) })
-}
-
-// change applies f and logs if that makes the endpoint start or stop failing.
-func (h *health) change(endpoint string, err error, f func(*endpointHealth)) {
-	h.mu.Lock()
-	s := h.states[endpoint]
-	was := s.failing
-	f(s)
-	s.failing = s.probes >= failuresToWarn || s.queries >= failuresToWarn
-	is := s.failing
-	h.mu.Unlock()
-	switch {
-	case is && !was:
-		h.log.Warn("endpoint fails; it is tried again until it answers", "endpoint", endpoint, "error", err)
-	case was && !is:
-		h.log.Info("endpoint answers again", "endpoint", endpoint)
 	}
-}
-
-// probeView is the last probe of an endpoint.
-type probeView struct {
-	OK    bool    `json:"ok"`
-	Error string  `json:"error,omitempty"`
-	AgeMS float64 `json:"age_ms"`
-}
-
-// show fills in what is known of an endpoint.
-func (h *health) show(v *endpointView) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.states[v.Name]
-	v.InFlight, v.Failing = s.inFlight, s.failing
-	if s.probedAt.IsZero() {
-		return
+	for _, n := range []struct {
+		flag               string
+		value, least, most int
+	}{
+		{"--health-healthy", h.Healthy, 1, 100},
+		{"--health-unhealthy", h.Unhealthy, 1, 100},
+		{"--health-failures", h.Failures, 0, 1_000_000},
+		{"--health-panic", h.Panic, 0, 100},
+	} {
+		if n.value < n.least || n.value > n.most {
+			return fmt.Errorf("%s is %d: give %d to %d", n.flag, n.value, n.least, n.most)
+		}
 	}
-	v.LastProbe = &probeView{OK: s.probeErr == nil, AgeMS: float64(time.Since(s.probedAt)) / 1e6}
-	if s.probeErr != nil {
-		v.LastProbe.Error = s.probeErr.Error()
+	if h.Path != "" && (!strings.HasPrefix(h.Path, "/") || strings.ContainsAny(h.Path, " #")) {
+		return fmt.Errorf("--health-path is %q: give a path such as /healthz", h.Path)
 	}
+	for _, e := range endpoints {
+		if h.SlowStart > 0 && e.Weight > mostRampedWeight {
+			return fmt.Errorf("endpoint %q has weight %d: with --slow-start give at most %d", e.URL, e.Weight, mostRampedWeight)
+		}
+	}
+	return nil
 }

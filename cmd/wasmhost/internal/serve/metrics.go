@@ -9,6 +9,7 @@ import (
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/health"
 )
 
 // Every metric has a fixed number of series, whatever the fleet: labels are regimes, causes, outcomes and the like,
@@ -28,6 +29,11 @@ var (
 	removeDesc      = desc("remove_rate", "Entries removed per query in force for the present fleet.")
 	shrunkDesc      = desc("small_fleet", "1 while the small-fleet rule is in force.")
 	endpointsDesc   = desc("endpoints", "Endpoints, by status.", "status")
+	checksDesc      = desc("health_checks_total", "Health checks, by result.", "result")
+	openedDesc      = desc("circuits_opened_total", "Circuits that opened because queries failed.")
+	ejectedDesc     = desc("outliers_ejected_total", "Endpoints ejected because they failed more often than the fleet.")
+	outDesc         = desc("endpoints_out", "Endpoints that are not fit, by what keeps them out.", "cause")
+	panicDesc       = desc("panic", "1 while too few endpoints are fit, so that all are used.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -38,12 +44,16 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 const perUnit = 10_000
 
 // collector reads a balancer's own counts at each scrape; nothing is counted twice.
-type collector struct{ b *host.Balancer }
+type collector struct {
+	b *host.Balancer
+	m *health.Monitor
+}
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		decisionsDesc, fallbacksDesc, errorsDesc, outcomesDesc, inFlightDesc, probesDesc, trapsDesc, poolEventsDesc,
 		poolEntriesDesc, poolBoundDesc, budgetDesc, removeDesc, shrunkDesc, endpointsDesc,
+		checksDesc, openedDesc, ejectedDesc, outDesc, panicDesc,
 	} {
 		ch <- d
 	}
@@ -81,11 +91,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(poolBoundDesc, float64(st.Fit.Pool))
 	gauge(budgetDesc, float64(st.Fit.ReuseBudget)/perUnit)
 	gauge(removeDesc, float64(st.Fit.RemoveRate)/perUnit)
-	shrunk := 0.0
-	if st.Fit.Shrunk {
-		shrunk = 1
-	}
-	gauge(shrunkDesc, shrunk)
+	gauge(shrunkDesc, oneIf(st.Fit.Shrunk))
 
 	byStatus := map[engine.Status]int{}
 	for _, e := range c.b.Endpoints() {
@@ -94,6 +100,23 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range []engine.Status{engine.StatusReady, engine.StatusDraining, engine.StatusUnavailable} {
 		gauge(endpointsDesc, float64(byStatus[s]), s.String())
 	}
+
+	hc := c.m.Counts()
+	count(checksDesc, hc.Passed, "passed")
+	count(checksDesc, hc.Failed, "failed")
+	count(openedDesc, hc.Opened)
+	count(ejectedDesc, hc.Ejected)
+	for _, cause := range health.Causes() {
+		gauge(outDesc, float64(hc.Out[cause]), cause.String())
+	}
+	gauge(panicDesc, oneIf(hc.Panic))
+}
+
+func oneIf(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // poolEvents names the engine's counts of what happened to entries.
@@ -106,9 +129,9 @@ func poolEvents(c engine.Counters) map[string]uint64 {
 }
 
 // newRegistry gathers the balancer's metrics, this process's, and those of the proxy's requests.
-func newRegistry(b *host.Balancer) *prometheus.Registry {
+func newRegistry(b *host.Balancer, m *health.Monitor) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collector{b}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(collector{b, m}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }
 

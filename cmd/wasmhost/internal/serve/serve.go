@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
-	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/lbhttp"
@@ -52,31 +50,55 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		defer adminLn.Close()
 	}
 
-	b, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
+	if c.File != "" {
+		if c.Endpoints, err = readEndpoints(c.File); err != nil {
+			return &InputError{err}
+		}
+	}
+	b, engines, free, err := newBalancer(context.WithoutCancel(ctx), c, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
 
-	health := newHealth(log, c.Endpoints)
+	watch, err := newWatch(b, c, log)
+	if err != nil {
+		return err
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() {
 		// It ends with its context; there is no other reason for it to return.
-		_ = (&host.Prober{Probe: health.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
+		_ = (&host.Prober{Probe: watch.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
 	})
-	wg.Go(func() { tryAll(background, c.Endpoints, health) })
+	wg.Go(func() { _ = watch.monitor.Run(background) }) // likewise
+	if c.File != "" {
+		follow := followFile(c.File, watch, log)
+		wg.Go(func() { follow(background) })
+	}
+
+	reload := newReloader(c, b, engines, watch, log)
+	wg.Go(func() {
+		for {
+			select {
+			case <-background.Done():
+				return
+			case <-c.Hangup:
+				reload.onSignal(background)
+			}
+		}
+	})
 
 	var draining atomic.Bool
-	reg := newRegistry(b)
-	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, health, c, log)))
+	reg := newRegistry(b, watch.monitor)
+	proxy := lifecycle.Start(ln, instrument(reg, newProxy(b, watch, c, log)))
 	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
 	if adminLn != nil {
-		admin = lifecycle.Start(adminLn, newAdmin(b, health, &draining, reg))
+		admin = lifecycle.Start(adminLn, newAdmin(b, watch, &draining, reg, &control{b: b, engines: engines, reload: reload}, c.token))
 		adminFailed = admin.Failed()
 		fmt.Fprintf(out, "admin listens on http://%s\n", adminLn.Addr())
 	}
@@ -114,8 +136,8 @@ func policyText(given, canonical string) string {
 }
 
 // newProxy is the library's proxy that also logs what the client is not told.
-func newProxy(b *host.Balancer, h *health, c Config, log *slog.Logger) http.Handler {
-	opts := []lbhttp.Option{lbhttp.WithWatcher(h)}
+func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handler {
+	opts := []lbhttp.Option{lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor)}
 	if c.Key != "" {
 		opts = append(opts, lbhttp.WithKey(func(r *http.Request) string { return r.Header.Get(c.Key) }))
 	}
@@ -135,26 +157,31 @@ func newProxy(b *host.Balancer, h *health, c Config, log *slog.Logger) http.Hand
 }
 
 // newBalancer makes the balancer of a config, with its endpoints, and what frees it.
-func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, func() error, error) {
-	endpoints := make([]host.Endpoint, len(c.Endpoints))
-	for i, e := range c.Endpoints {
-		endpoints[i] = host.Endpoint{
-			Name: e.Name, Addr: e.URL, Weight: e.Weight, Priority: e.Priority, Locality: e.Locality, Status: engine.StatusReady,
-		}
-	}
+func newBalancer(ctx context.Context, c Config, log *slog.Logger) (*host.Balancer, *engines, func() error, error) {
 	opts := []host.Option{
 		host.WithShards(c.Shards),
 		host.WithProbeWait(time.Duration(c.ProbeWait)),
 		host.WithTrapHandler(trapLog(log)),
+		host.WithTwin(policy.Parse),
 	}
-	b, free, err := machine(ctx, c, opts)
+	if c.Record > 0 {
+		opts = append(opts, host.WithRecorder(newRecorder(c, log)))
+	}
+	b, e, free, err := machine(ctx, c, log, opts)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	if err := b.SetEndpoints(endpoints); err != nil {
-		return nil, nil, errors.Join(&InputError{err}, free())
+	if err := b.SetEndpoints(hostEndpoints(c.Endpoints)); err != nil {
+		return nil, nil, nil, errors.Join(&InputError{err}, free())
 	}
-	return b, free, nil
+	return b, e, free, nil
+}
+
+// newRecorder keeps what was decided lately. On an anomaly it says so: the way to look is to fetch the recording.
+func newRecorder(c Config, log *slog.Logger) *host.Recorder {
+	return &host.Recorder{Keep: time.Duration(c.Record), OnAnomaly: func(reason string) {
+		log.Warn("something is wrong; fetch what was recorded with: wasmhost record", "reason", reason)
+	}}
 }
 
 // trapLog says that a guest failed, at most once a second: a guest that fails always would fill a disk. The metrics
@@ -170,69 +197,46 @@ func trapLog(log *slog.Logger) func(error) {
 	}
 }
 
-// callLimit is how long one call into a module from a file may take. Calls take microseconds: one that takes this long
-// does not end by itself.
+// callLimit is how long one call may take into a module that can have no fuel. Calls take microseconds: one that takes
+// this long does not end by itself.
 const callLimit = 250 * time.Millisecond
 
 // machine makes the balancer with its engine: native, the built-in module, or one from a file.
-func machine(ctx context.Context, c Config, opts []host.Option) (*host.Balancer, func() error, error) {
+func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option) (*host.Balancer, *engines, func() error, error) {
 	// Placements may stay open for ever on a hijacked connection; the process does not wait for those.
 	closing := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Second) }
 	if c.Engine == "native" {
 		b, err := host.NewNativeBalancer(policy.Parse, c.Spec, opts...)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		return b, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
+		return b, &engines{}, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
 	}
 	var code []byte
 	if c.Module != "" {
 		var err error
 		if code, err = os.ReadFile(c.Module); err != nil {
-			return nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
+			return nil, nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
 		}
 	}
-	rt, m, err := module.Open(ctx, c.Cache, code, callLimit)
+	rt, m, err := module.Open(ctx, c.Cache, code, callLimit, host.WithFuel(c.Fuel),
+		host.WithWarningHandler(func(err error) { log.Warn("the module is slow", "module", c.Module, "error", err) }))
 	if errors.Is(err, host.ErrModule) {
-		return nil, nil, &InputError{fmt.Errorf("--module %s: %w", c.Module, err)}
+		return nil, nil, nil, &InputError{fmt.Errorf("--module %s: %w", c.Module, err)}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	if c.Module != "" {
+		log.Info("module loaded", "module", c.Module, "sha256", m.DigestText(), "guard", m.Guard().String())
 	}
 	b, err := host.NewBalancer(ctx, m, c.Spec, opts...)
 	if err != nil {
-		return nil, nil, errors.Join(err, rt.Close(ctx))
+		return nil, nil, nil, errors.Join(err, rt.Close(ctx))
 	}
-	return b, func() error {
+	return b, &engines{runtime: rt, module: m}, func() error {
 		ctx, cancel := closing()
 		defer cancel()
 		return errors.Join(b.Close(ctx), rt.Close(context.WithoutCancel(ctx)))
 	}, nil
-}
-
-// tryAll connects to each endpoint once, so that a wrong address is seen before the first query meets it.
-func tryAll(ctx context.Context, endpoints []Endpoint, h *health) {
-	var wg sync.WaitGroup
-	for _, e := range endpoints {
-		wg.Go(func() {
-			u, err := url.Parse(e.URL)
-			if err != nil {
-				return // Validate has refused it
-			}
-			addr := u.Host
-			if u.Port() == "" {
-				addr = net.JoinHostPort(u.Hostname(), u.Scheme) // the scheme is the port's name
-			}
-			d := net.Dialer{Timeout: 2 * time.Second}
-			conn, err := d.DialContext(ctx, "tcp", addr)
-			if err != nil {
-				if ctx.Err() == nil {
-					h.unreachable(e.Name, err)
-				}
-				return
-			}
-			_ = conn.Close()
-		})
-	}
-	wg.Wait()
 }

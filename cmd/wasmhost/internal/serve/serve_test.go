@@ -36,25 +36,33 @@ func TestTrapsAreLoggedAtMostOnceASecond(t *testing.T) {
 	})
 }
 
-// TestEnginesAgree makes the same balancer natively, from the built-in module, and from its bytes in a file.
+// TestEnginesAgree makes the same balancer natively, from the built-in module, from its bytes in a file, and from a file
+// whose digest is another, which is a stranger's.
 func TestEnginesAgree(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "engine.wasm")
+	file, stranger := filepath.Join(t.TempDir(), "engine.wasm"), filepath.Join(t.TempDir(), "stranger.wasm")
 	code, err := os.ReadFile("../../../../wasm/dist/engine.wasm")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, code, 0o600))
-	for name, change := range map[string]func(*Config){
-		"native":   func(c *Config) { c.Engine = "native" },
-		"built in": func(*Config) {},
-		"file":     func(c *Config) { c.Module = file },
+	require.NoError(t, os.WriteFile(stranger, append(code, 0, 3, 1, 'x', 0), 0o600))
+	for name, run := range map[string]struct {
+		change func(*Config)
+		logged string
+	}{
+		"native":   {func(c *Config) { c.Engine = "native" }, ""},
+		"built in": {func(*Config) {}, ""},
+		"file":     {func(c *Config) { c.Module = file }, "guard=none"},
+		"stranger": {func(c *Config) { c.Module, c.Fuel = stranger, 123_456 }, `guard="fuel, 123456 loop iterations a call"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Defaults()
 			c.Spec, c.Shards = "prequal seed=7 quantile=0.9", 2
 			c.Endpoints = []Endpoint{{URL: "http://a:1"}, {URL: "http://b:2", Name: "b", Weight: 3}}
-			change(&c)
+			run.change(&c)
 			require.NoError(t, c.Validate())
-			b, free, err := newBalancer(context.Background(), c, slog.Default())
+			var log bytes.Buffer
+			b, _, free, err := newBalancer(context.Background(), c, slog.New(slog.NewTextHandler(&log, nil)))
 			require.NoError(t, err)
+			require.Contains(t, log.String(), run.logged)
 			require.Contains(t, b.Spec(), "prequal seed=7")
 			require.Contains(t, b.Spec(), "quantile=0.9")
 			require.Equal(t, 2, b.Stats().Shards)
@@ -95,9 +103,9 @@ func TestSynchronousModeServes(t *testing.T) {
 		c.Endpoints = append(c.Endpoints, Endpoint{URL: s.URL})
 	}
 	require.NoError(t, c.Validate())
-	b, free, err := newBalancer(context.Background(), c, slog.Default())
+	b, _, free, err := newBalancer(context.Background(), c, slog.Default())
 	require.NoError(t, err)
-	h := newHealth(slog.New(slog.DiscardHandler), c.Endpoints)
+	h := watchOf(t, b)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() {
@@ -138,10 +146,10 @@ func TestKeysComeFromTheHeader(t *testing.T) {
 		c.Endpoints = append(c.Endpoints, Endpoint{URL: s.URL})
 	}
 	require.NoError(t, c.Validate())
-	b, free, err := newBalancer(context.Background(), c, slog.Default())
+	b, _, free, err := newBalancer(context.Background(), c, slog.Default())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, free()) }()
-	proxy := newProxy(b, newHealth(slog.New(slog.DiscardHandler), c.Endpoints), c, slog.New(slog.DiscardHandler))
+	proxy := newProxy(b, watchOf(t, b), c, slog.New(slog.DiscardHandler))
 	answers := func(user string) map[string]int {
 		seen := map[string]int{}
 		for range 20 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/health"
 )
 
 // view is the body of GET /pool. Ages and latencies are in milliseconds; an unknown latency is null.
@@ -33,8 +34,11 @@ type endpointView struct {
 	Weight    uint32     `json:"weight,omitempty"`
 	Priority  uint8      `json:"priority,omitempty"`
 	Locality  string     `json:"locality,omitempty"`
-	InFlight  int64      `json:"in_flight"` // queries of this proxy
-	Failing   bool       `json:"failing"`   // its last probes or queries failed
+	InFlight  int64      `json:"in_flight"`        // queries of this proxy
+	Failing   bool       `json:"failing"`          // health took it out: its checks or queries fail
+	Cause     string     `json:"cause,omitempty"`  // what keeps it out
+	Reason    string     `json:"reason,omitempty"` // the same in words
+	Panic     bool       `json:"panic,omitempty"`  // used in spite of it
 	LastProbe *probeView `json:"last_probe"`
 }
 
@@ -64,7 +68,7 @@ type fitView struct {
 	Wait         uint32  `json:"wait"`   // answers that such a query waits for
 }
 
-func newView(b *host.Balancer, h *health) view {
+func newView(b *host.Balancer, w *watch) view {
 	st := b.Stats()
 	v := view{
 		Spec: b.Spec(), InFlight: st.InFlight, Errors: st.Errors, Traps: st.Traps,
@@ -95,11 +99,15 @@ func newView(b *host.Balancer, h *health) view {
 	for o, n := range st.Outcomes {
 		v.Outcomes[engine.Outcome(o).String()] = n
 	}
+	verdicts := map[string]health.Verdict{}
+	for _, verdict := range w.monitor.Verdicts() {
+		verdicts[verdict.Name] = verdict
+	}
 	for _, e := range b.Endpoints() {
 		ev := endpointView{
 			Name: e.Name, URL: e.Addr, Status: e.Status.String(), Weight: e.Weight, Priority: e.Priority, Locality: e.Locality,
 		}
-		h.show(&ev)
+		w.show(&ev, verdicts[e.Name])
 		v.Endpoints = append(v.Endpoints, ev)
 	}
 	now := b.Now()

@@ -38,7 +38,7 @@ func plainly(err error) error {
 	}
 	lines := make([]string, len(wrong.Errors))
 	for i, line := range wrong.Errors {
-		line = unknownField.ReplaceAllString(line, "unknown setting $1: use listen, admin, spec, shards, endpoints, engine, module, drain, probe_wait, key, hint")
+		line = unknownField.ReplaceAllString(line, "unknown setting $1: use listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file, health_interval, health_timeout, health_path, health_healthy, health_unhealthy, health_failures, health_panic, outlier, slow_start")
 		line = repeatedKey.ReplaceAllString(line, "$1 is given twice")
 		lines[i] = wrongType.ReplaceAllStringFunc(line, func(s string) string {
 			m := wrongType.FindStringSubmatch(s)
@@ -53,10 +53,12 @@ func plainly(err error) error {
 
 func wanted(goType string) string {
 	switch goType {
-	case "int", "uint32":
+	case "int", "int64", "uint32":
 		return "a whole number"
 	case "uint8":
 		return "a whole number from 0 to 255"
+	case "bool":
+		return "true or false"
 	case "string":
 		return "text"
 	case "[]serve.Endpoint":

@@ -1,0 +1,333 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/wasm/dist"
+)
+
+// maxUpload bounds a module that is sent to the admin listener.
+const maxUpload = 64 << 20
+
+// engines makes the sources that a running proxy can change to: other specs, and modules that are sent to it.
+type engines struct {
+	runtime *host.Runtime // nil for native engines
+	mu      sync.Mutex
+	module  *host.Module // the one in use; nil for native engines
+}
+
+// source is a spec on the present module, on the one in wasm, or on the one inside this binary.
+func (e *engines) source(ctx context.Context, spec string, wasm []byte, builtIn bool) (host.Source, func(), error) {
+	e.mu.Lock()
+	m := e.module
+	e.mu.Unlock()
+	if builtIn && m != nil {
+		wasm = dist.Engine
+	}
+	if len(wasm) > 0 {
+		if e.runtime == nil {
+			return host.Source{}, nil, errors.New("this proxy runs native engines: start it with --engine wasm to send it modules")
+		}
+		if digest := sha256.Sum256(wasm); digest != m.Digest() {
+			var err error
+			if m, err = e.runtime.Load(ctx, wasm); err != nil {
+				return host.Source{}, nil, err
+			}
+		}
+	}
+	taken := func() {
+		e.mu.Lock()
+		e.module = m
+		e.mu.Unlock()
+	}
+	if m == nil {
+		return host.FromPolicies(policy.Parse, spec), taken, nil
+	}
+	return host.FromModule(m, spec), taken, nil
+}
+
+// control changes the policy of a running balancer.
+type control struct {
+	b       *host.Balancer
+	engines *engines
+	reload  *reloader
+
+	mu         sync.Mutex
+	comparison *host.Comparison
+	canary     func() // makes the canary's module the one in use
+}
+
+func (c *control) routes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /swap", c.swap)
+	mux.HandleFunc("POST /canary", c.startCanary)
+	mux.HandleFunc("POST /share", c.share)
+	mux.HandleFunc("POST /promote", c.promote)
+	mux.HandleFunc("POST /rollback", c.rollback)
+	mux.HandleFunc("POST /compare", c.compare)
+	mux.HandleFunc("GET /compare", c.compared)
+	mux.HandleFunc("DELETE /compare", c.endComparison)
+	mux.HandleFunc("GET /record", c.record)
+	if c.reload != nil {
+		mux.HandleFunc("POST /reload", c.reload.answer)
+	}
+}
+
+const controlHelp = `POST /swap      {"spec":"prequal quantile=0.9"}: change the policy under traffic; or a module as application/wasm, ?spec=
+POST /canary    the same with ?share=0.05: that share of the queries goes to it
+POST /share     {"share":0.2}: change the canary's share
+POST /promote   make the canary the policy
+POST /rollback  end the canary, or go back to before the last swap
+POST /compare   the same as /swap: decide every query a second time, beside; GET shows the differences, DELETE ends it
+POST /reload    read the --config file again, as SIGHUP does
+GET  /record    what the recorder holds, for wasmhost replay; ?last=10s for less
+`
+
+// change reads what to change to: a spec as JSON, or a module with the spec in the query.
+func (c *control) change(w http.ResponseWriter, r *http.Request) (host.Source, func(), bool) {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	spec, wasm := r.URL.Query().Get("spec"), []byte(nil)
+	var err error
+	if kind == "application/wasm" {
+		if wasm, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpload)); err != nil {
+			http.Error(w, fmt.Sprintf("the module cannot be read: %v", err), http.StatusBadRequest)
+			return host.Source{}, nil, false
+		}
+	} else {
+		var in struct {
+			Spec string `json:"spec"`
+		}
+		if !readJSON(w, r, &in, `{"spec":"prequal quantile=0.9"}`) {
+			return host.Source{}, nil, false
+		}
+		spec = in.Spec
+	}
+	if spec == "" {
+		http.Error(w, `no spec: name the policy and its settings, such as "prequal quantile=0.9"`, http.StatusBadRequest)
+		return host.Source{}, nil, false
+	}
+	src, taken, err := c.engines.source(r.Context(), spec, wasm, false)
+	if err != nil {
+		refuse(w, err)
+		return host.Source{}, nil, false
+	}
+	return src, taken, true
+}
+
+// refuse says why nothing was changed. What was asked for is at fault, or the moment is.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusUnprocessableEntity
+	if errors.Is(err, host.ErrNoCanary) || errors.Is(err, host.ErrNothingBefore) || errors.Is(err, host.ErrNoRecorder) {
+		status = http.StatusConflict
+	}
+	http.Error(w, err.Error(), status)
+}
+
+// standing is what is in force after a change.
+type standing struct {
+	Spec       string   `json:"spec"`
+	Generation uint64   `json:"generation"`
+	Canary     string   `json:"canary,omitempty"`
+	Share      *float64 `json:"share,omitempty"`
+}
+
+func (c *control) answer(w http.ResponseWriter, err error) {
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	st := c.b.Stats()
+	s := standing{Spec: c.b.Spec(), Generation: st.Generation}
+	if st.Canary != nil {
+		share := float64(st.Canary.Share) / perUnit
+		s.Canary, s.Share = st.Canary.Spec, &share
+	}
+	writeJSON(w, s)
+}
+
+func (c *control) swap(w http.ResponseWriter, r *http.Request) {
+	if src, taken, ok := c.change(w, r); ok {
+		err := c.b.Swap(context.WithoutCancel(r.Context()), src)
+		if err == nil {
+			taken()
+		}
+		c.answer(w, err)
+	}
+}
+
+func (c *control) startCanary(w http.ResponseWriter, r *http.Request) {
+	share, err := parseShare(r.URL.Query().Get("share"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if src, taken, ok := c.change(w, r); ok {
+		err := c.b.Canary(context.WithoutCancel(r.Context()), src, share)
+		if err == nil {
+			c.mu.Lock()
+			c.canary = taken
+			c.mu.Unlock()
+		}
+		c.answer(w, err)
+	}
+}
+
+// parseShare reads a part of one.
+func parseShare(text string) (uint32, error) {
+	share, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(share >= 0 && share <= 1) {
+		return 0, fmt.Errorf("share %q: give a part of one, such as 0.05", text)
+	}
+	return uint32(math.Round(share * perUnit)), nil
+}
+
+func (c *control) share(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Share json.Number `json:"share"`
+	}
+	if !readJSON(w, r, &in, `{"share":0.2}`) {
+		return
+	}
+	share, err := parseShare(in.Share.String())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c.answer(w, c.b.SetShare(share))
+}
+
+func (c *control) promote(w http.ResponseWriter, r *http.Request) {
+	err := c.b.Promote(context.WithoutCancel(r.Context()))
+	if err == nil {
+		c.mu.Lock()
+		if c.canary != nil {
+			c.canary()
+		}
+		c.mu.Unlock()
+	}
+	c.answer(w, err)
+}
+
+func (c *control) rollback(w http.ResponseWriter, r *http.Request) {
+	c.answer(w, c.b.Rollback(context.WithoutCancel(r.Context())))
+}
+
+func (c *control) compare(w http.ResponseWriter, r *http.Request) {
+	if src, _, ok := c.change(w, r); ok {
+		comparison, err := c.b.Compare(context.WithoutCancel(r.Context()), src)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		c.mu.Lock()
+		c.comparison = comparison
+		c.mu.Unlock()
+		writeJSON(w, newComparison(c.b, comparison.Report()))
+	}
+}
+
+func (c *control) running(w http.ResponseWriter) *host.Comparison {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.comparison == nil {
+		http.Error(w, "no comparison runs: POST /compare starts one", http.StatusConflict)
+	}
+	return c.comparison
+}
+
+func (c *control) compared(w http.ResponseWriter, _ *http.Request) {
+	if running := c.running(w); running != nil {
+		writeJSON(w, newComparison(c.b, running.Report()))
+	}
+}
+
+func (c *control) endComparison(w http.ResponseWriter, r *http.Request) {
+	if running := c.running(w); running != nil {
+		running.Stop(r.Context())
+		c.mu.Lock()
+		c.comparison = nil
+		c.mu.Unlock()
+		writeJSON(w, newComparison(c.b, running.Report()))
+	}
+}
+
+// comparison is a report in the words of the admin listener.
+type comparison struct {
+	Live      string         `json:"live"`
+	Other     string         `json:"other"`
+	Decisions uint64         `json:"decisions"`
+	Different uint64         `json:"different"`
+	Failure   string         `json:"failure,omitempty"`
+	Samples   []disagreement `json:"samples"`
+}
+
+type disagreement struct {
+	AtNS        int64  `json:"at_ns"`
+	Live        string `json:"live"`
+	Other       string `json:"other"`
+	LiveReason  string `json:"live_reason,omitempty"`
+	OtherReason string `json:"other_reason,omitempty"`
+}
+
+func newComparison(b *host.Balancer, r host.ComparisonReport) comparison {
+	names := map[engine.ID]string{}
+	for _, e := range b.Endpoints() {
+		names[engine.IDOf(e.Name)] = e.Name
+	}
+	said := func(d engine.Decision, err error) string {
+		if err != nil {
+			return err.Error()
+		}
+		return names[d.ID]
+	}
+	out := comparison{Live: r.Live, Other: r.Other, Decisions: r.Decisions, Different: r.Different, Samples: []disagreement{}}
+	if r.Failure != nil {
+		out.Failure = r.Failure.Error()
+	}
+	for _, s := range r.Samples {
+		out.Samples = append(out.Samples, disagreement{
+			AtNS: int64(s.At), Live: said(s.Live, s.LiveError), Other: said(s.Other, s.OtherError),
+			LiveReason: s.LiveReason, OtherReason: s.OtherReason,
+		})
+	}
+	return out
+}
+
+func (c *control) record(w http.ResponseWriter, r *http.Request) {
+	last := time.Duration(0)
+	if text := r.URL.Query().Get("last"); text != "" {
+		var err error
+		if last, err = time.ParseDuration(text); err != nil || last <= 0 {
+			http.Error(w, fmt.Sprintf("last=%q: give a duration such as 10s", text), http.StatusBadRequest)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if err := c.b.Dump(w, last); errors.Is(err, host.ErrNoRecorder) {
+		refuse(w, errors.Join(err, errors.New("start the proxy with --record")))
+	}
+}
+
+// readJSON reads a small body, or says what it should look like.
+func readJSON(w http.ResponseWriter, r *http.Request, into any, example string) bool {
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		http.Error(w, fmt.Sprintf("the body is not the JSON expected, such as %s: %v", example, err), http.StatusBadRequest)
+		return false
+	}
+	return true
+}

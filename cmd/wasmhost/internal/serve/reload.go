@@ -1,0 +1,160 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/host/discovery"
+)
+
+// reloader brings a changed configuration to a running proxy: endpoints, spec and module. Pools, requests in flight and
+// health go on; a configuration that is wrong anywhere changes nothing.
+type reloader struct {
+	again   func() (Config, error) // reads and checks the configuration anew
+	b       *host.Balancer
+	engines *engines
+	watch   *watch
+	keeper  *discovery.Keeper
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	now    Config
+	digest [sha256.Size]byte // of the module's file
+}
+
+// newReloader takes over the endpoints of a configuration that lists them; a file's are followed by its own keeper.
+func newReloader(c Config, b *host.Balancer, e *engines, w *watch, log *slog.Logger) *reloader {
+	r := &reloader{again: c.Again, b: b, engines: e, watch: w, log: log, now: c}
+	r.digest, _ = digestOf(c.Module)
+	if c.File == "" {
+		r.keeper = discovery.NewKeeper(w, discovery.Config{InFlight: w.inFlight, Log: log})
+		if err := r.keeper.Update(snapshotOf(c.Endpoints)); err != nil { // the balancer has taken them already
+			log.Error("the endpoints cannot be kept", "error", err)
+		}
+	}
+	return r
+}
+
+func digestOf(file string) (d [sha256.Size]byte, code []byte) {
+	if file == "" {
+		return d, nil
+	}
+	code, _ = os.ReadFile(file)
+	return sha256.Sum256(code), code
+}
+
+// errNoConfig says that there is no file to read again.
+var errNoConfig = errors.New("nothing to reload: the proxy was started without --config")
+
+// reload says what it changed, in words.
+func (r *reloader) reload(ctx context.Context) (done []string, err error) {
+	if r.again == nil {
+		return nil, errNoConfig
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := r.again()
+	if err != nil {
+		return nil, err
+	}
+	if fixed := needRestart(r.now, next); len(fixed) > 0 {
+		return nil, fmt.Errorf("%s can only be changed by a restart", strings.Join(fixed, ", "))
+	}
+	digest, code := digestOf(next.Module)
+	swap := next.Spec != r.now.Spec || next.Module != r.now.Module || digest != r.digest
+	var src host.Source
+	var taken func()
+	if swap {
+		if src, taken, err = r.engines.source(ctx, next.Spec, code, next.Module == ""); err != nil {
+			return nil, err
+		}
+	}
+	moved := r.keeper != nil && !slices.Equal(next.Endpoints, r.now.Endpoints)
+	if moved {
+		if err := r.keeper.Update(snapshotOf(next.Endpoints)); err != nil {
+			return nil, err
+		}
+		done = append(done, "endpoints")
+	}
+	if swap {
+		if err := r.b.Swap(ctx, src); err != nil {
+			if moved {
+				err = errors.Join(err, r.keeper.Update(snapshotOf(r.now.Endpoints)))
+			}
+			return nil, err
+		}
+		taken()
+		done = append(done, "policy")
+	}
+	r.now, r.digest = next, digest
+	return done, nil
+}
+
+// needRestart names the settings that differ and are read at the start only.
+func needRestart(was, is Config) (names []string) {
+	live := []string{"spec", "module", "endpoints"}
+	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
+	for i := range a.NumField() {
+		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("yaml"), ",")
+		switch {
+		case !a.Type().Field(i).IsExported() || name == "-" || slices.Contains(live, name):
+		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
+			if name == "" {
+				name = "the settings of health"
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func snapshotOf(endpoints []Endpoint) discovery.Snapshot {
+	return discovery.Snapshot{Endpoints: hostEndpoints(endpoints)}
+}
+
+func hostEndpoints(endpoints []Endpoint) []host.Endpoint {
+	out := make([]host.Endpoint, len(endpoints))
+	for i, e := range endpoints {
+		out[i] = host.Endpoint{
+			Name: e.Name, Addr: e.URL, Weight: e.Weight, Priority: e.Priority, Locality: e.Locality, Status: engine.StatusReady,
+		}
+	}
+	return out
+}
+
+// onSignal reloads and logs what came of it.
+func (r *reloader) onSignal(ctx context.Context) {
+	done, err := r.reload(ctx)
+	switch {
+	case err != nil:
+		r.log.Error("the configuration was not taken; the old one serves on", "error", err)
+	case len(done) == 0:
+		r.log.Info("configuration reloaded: nothing changed")
+	default:
+		r.log.Info("configuration reloaded", "changed", strings.Join(done, ", "), "spec", r.b.Spec())
+	}
+}
+
+// answer is POST /reload.
+func (r *reloader) answer(w http.ResponseWriter, req *http.Request) {
+	done, err := r.reload(context.WithoutCancel(req.Context()))
+	switch {
+	case errors.Is(err, errNoConfig):
+		http.Error(w, err.Error(), http.StatusConflict)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+	default:
+		writeJSON(w, map[string][]string{"changed": append([]string{}, done...)})
+	}
+}
