@@ -163,7 +163,7 @@ func TestCountsInFlightAreReplacedAndNothingElse(t *testing.T) {
 		if slices.Equal(was, e.Block()) {
 			assert.Empty(t, told)
 		} else {
-			assert.Equal(t, []string{"changed, 2 eligible"}, told, "it may have derived something from them")
+			assert.Equal(t, []string{"bind 3 words, 4 candidates, fresh false", "changed, 2 eligible"}, told, "it may have derived something from them")
 		}
 		assert.Equal(t, want, e.Block())
 		return got
