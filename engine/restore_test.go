@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -142,4 +143,38 @@ func TestListsDoNotOutliveTheirQueryOrTheirSet(t *testing.T) {
 		require.NoError(t, e.Place(100, 0))
 		assert.Zero(t, e.Placed().Index, name)
 	}
+}
+
+// Counts that a machine takes over replace its own, to the last bit, and nothing else.
+func TestCountsInFlightAreReplacedAndNothingElse(t *testing.T) {
+	e, p := started(t, []engine.Candidate{{ID: 1}, {ID: 2, Status: engine.StatusDraining}, {ID: 3, Status: engine.StatusUnavailable}, {ID: 4}})
+	const most = 1<<32 - 1
+	counts := func(open ...engine.InFlight) (got [4]uint32) {
+		was := slices.Clone(e.Block())
+		want := slices.Clone(was)
+		p.told()
+		require.NoError(t, e.SetInFlight(open))
+		told := p.told()
+		for i := range got {
+			got[i] = e.InFlight(engine.ID(i + 1))
+			at := wordsHead + 3 + 3*i
+			want[at] = want[at]>>32<<32 | uint64(got[i])
+		}
+		if slices.Equal(was, e.Block()) {
+			assert.Empty(t, told)
+		} else {
+			assert.Equal(t, []string{"bind 3 words, 4 candidates, fresh false", "changed, 2 eligible"}, told, "it may have derived something from them")
+		}
+		assert.Equal(t, want, e.Block())
+		return got
+	}
+	for slot := range uint32(4) {
+		copy(p.Set.Words(slot), []uint64{most << 8, most << 9})
+	}
+	assert.Equal(t, [4]uint32{most, most, 6, 0}, counts(engine.InFlight{ID: 2, Queries: most}, engine.InFlight{ID: 9, Queries: 8},
+		engine.InFlight{ID: 1, Queries: most}, engine.InFlight{ID: 3, Queries: 6}))
+	assert.Equal(t, [4]uint32{0, 5, 0, 6}, counts(engine.InFlight{ID: 4, Queries: most}, engine.InFlight{ID: 4, Queries: 6},
+		engine.InFlight{ID: 2, Queries: 5}), "who is not named has none, and of two the last counts")
+	assert.Equal(t, [4]uint32{0, 5, 0, 6}, counts(engine.InFlight{ID: 2, Queries: 5}, engine.InFlight{ID: 4, Queries: 6}), "as they stand")
+	assert.Equal(t, [4]uint32{}, counts())
 }

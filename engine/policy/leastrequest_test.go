@@ -244,3 +244,21 @@ func TestLeastRequestExplainsADrawAsADraw(t *testing.T) {
 		assert.Equal(t, d, x.Decision)
 	}
 }
+
+// Those that came together are not ramped, not even at the beginning of time.
+func TestLeastRequestDecidesAlikeAtTheBeginningOfTime(t *testing.T) {
+	var decided [2][]uint32
+	for i, origin := range []engine.Instant{0, -1 << 63} {
+		p, err := policy.Parse("least_request seed=3 slow_start=1s")
+		require.NoError(t, err)
+		e := engine.New(p, engine.Config{})
+		cs := weighedDozen(12)
+		require.NoError(t, e.SetCandidates(origin, cs))
+		for k := range 200 {
+			var d engine.Decision
+			require.NoError(t, e.Decide(&engine.Query{Now: origin + engine.Instant(k)}, &d))
+			decided[i] = append(decided[i], d.Index)
+		}
+	}
+	assert.Equal(t, decided[0], decided[1])
+}

@@ -71,7 +71,7 @@ func (p *PowerOfTwo) draw(x *engine.Explanation) uint32 {
 	s := p.Set
 	open := uint32(s.Open())
 	var drawn [MaxChoices]uint32 // ranks among the open, ascending
-	best, least := uint32(0), ^uint32(0)
+	var best, least uint32
 	for k := range min(p.choices, open) {
 		rank := s.Draw(open - k)
 		i := uint32(0)

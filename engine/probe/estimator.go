@@ -84,7 +84,7 @@ func NewEstimator(c EstimatorConfig) (*Estimator, error) {
 		tags:    make([]tagState, n),
 		samples: make([]sample, n*c.Ring),
 		marked:  make([]uint64, (n+63)/64),
-		scratch: make([]engine.Duration, 0, c.Samples),
+		scratch: make([]engine.Duration, c.Samples),
 	}, nil
 }
 
@@ -175,11 +175,10 @@ func (e *Estimator) gather(now engine.Instant, from int, horizon, floor engine.D
 		} else {
 			i, hi = hi, e.above(hi+1)
 		}
-		if age := e.openAge(now, i, horizon); age >= 0 {
-			slowest = max(slowest, age)
-			if age > floor {
-				e.scratch = append(e.scratch, age)
-			}
+		age := e.openAge(now, i, horizon)
+		slowest = max(slowest, age)
+		if age > floor {
+			e.scratch = append(e.scratch, age)
 		}
 		e.take(now, i, horizon)
 	}
@@ -211,18 +210,18 @@ func (e *Estimator) take(now engine.Instant, i int, horizon engine.Duration) {
 	}
 }
 
-// openAge is the age of the newest query of a tag, or -1 if it ended or is past the horizon.
+// openAge is the age of the newest query of a tag, or 0 if it ended or is past the horizon.
 func (e *Estimator) openAge(now engine.Instant, i int, horizon engine.Duration) engine.Duration {
 	t := &e.tags[i]
 	if !t.open {
-		return -1
+		return 0
 	}
 	age := since(now, t.opened)
 	if age >= e.cfg.Hold {
 		t.open = false
 	}
 	if age >= horizon {
-		return -1
+		return 0
 	}
 	return age
 }

@@ -145,3 +145,13 @@ func TestAQueryThatEndsBeforeItArrivedTookNoTime(t *testing.T) {
 	e.Finish(5, Arrival{At: 9})
 	require.Zero(t, e.Estimate(5, 0))
 }
+
+// Who looks for a mark walks the words: there are as many as the tags need, and no more.
+func TestMarksTakeOneBitForATag(t *testing.T) {
+	for tags := 8; tags <= 4096; tags *= 2 {
+		e, err := NewEstimator(EstimatorConfig{Tags: tags})
+		require.NoError(t, err)
+		spare := 64*len(e.marked) - len(e.tags)
+		assert.True(t, 0 <= spare && spare < 64, "%d words for %d tags", len(e.marked), len(e.tags))
+	}
+}

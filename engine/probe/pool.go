@@ -382,7 +382,7 @@ func (p *Pool) Moved(remap []int32) (left int) {
 	for used := p.used(); used != 0; used &= used - 1 {
 		r := p.rec(uint32(bits.TrailingZeros64(used)))
 		if to := remap[uint32(r[recSlot])]; to >= 0 {
-			r[recSlot] = r[recSlot]&^(1<<32-1) | uint64(to)
+			r[recSlot] = r[recSlot]>>32<<32 | uint64(to)
 		} else {
 			clear(r[:])
 			left++

@@ -173,3 +173,57 @@ func TestArbitraryWordsAreReadWithoutHarm(t *testing.T) {
 		}
 	}
 }
+
+// A slot one beyond the fleet's last is nobody's: not even two such entries of one key are
+// compared.
+func TestASlotJustBeyondTheFleetIsReadWithoutHarm(t *testing.T) {
+	w := newWorld(t, 2, 1, 5)
+	w.fill(0, [2]int{1, 5}, [2]int{1, 5})
+	words := slices.Concat(w.pool.head[:], w.pool.recs)
+	p := &Pool{}
+	p.Init(2, 1, hotFirst)
+	for slot, valid := range map[uint64]bool{4: true, 5: false} {
+		words[poolHead+recSlot] = 1<<32 | slot
+		p.Bind(words, w.Set, false)
+		assert.Equal(t, valid, p.Valid(0), slot)
+	}
+	words[poolHead+recWords+recSlot] = 1<<32 | 5
+	p.Bind(words, w.Set, false)
+	assert.False(t, p.Valid(0))
+}
+
+// One entry without a latency ranks as the lower median, not as the slowest.
+func TestTheWorstIsFoundAroundOneUnknownLatency(t *testing.T) {
+	w := newWorld(t, 3, 1, 3)
+	w.fill(0, [2]int{1, 5}, [2]int{1, 9}, [2]int{1, -1})
+	w.pool.RemoveWorst()
+	var left []engine.ID
+	for _, e := range w.pool.Entries(0, 9, nil) {
+		left = append(left, e.ID)
+	}
+	assert.ElementsMatch(t, []engine.ID{0, 2}, left)
+}
+
+func TestClearTakesEveryEntryOut(t *testing.T) {
+	for _, size := range []int{3, 64} { // packed, and not
+		w := newWorld(t, size, 1, 64)
+		for round := range 2 {
+			for slot := range uint32(size) {
+				require.Equal(t, engine.Admitted, w.pool.Record(1, &Incoming{Slot: slot, Uses: 1}), "round %d", round)
+			}
+			w.pool.Clear()
+			w.m.es, w.m.seq = nil, uint64(size*(round+1))
+			w.audit(t)
+		}
+		w.pool.Clear() // of nothing
+		w.audit(t)
+	}
+}
+
+// What rules outside this package build on: the widths of the fields that a key is packed of, and
+// the bound that users are told.
+func TestTheBoundsForCallers(t *testing.T) {
+	assert.Equal(t, 1<<24-1, ToldRIF+1, "24 bits, and with all of them set it is no key")
+	assert.Equal(t, 1<<33-1, ToldLatency, "33 bits")
+	assert.Equal(t, 4096, MaxWindow)
+}

@@ -99,6 +99,8 @@ func (w *world) audit(t require.TestingT) {
 			require.Equal(t, e.slot, uint32(p.rec(p.order.at(i))[recSlot]), "place %d in the order", i)
 		}
 	}
+	require.Zero(t, p.order>>(4*p.Len()), "nothing above the last")
+	require.Zero(t, p.ages>>(4*p.Len()), "nothing above the last")
 	for i := 1; i < p.Len() && p.packs(); i++ {
 		require.Less(t, p.rec(p.ages.at(i - 1))[recSeq], p.rec(p.ages.at(i))[recSeq])
 	}

@@ -43,7 +43,7 @@ const (
 // Init makes a window of up to max readings younger than age, ranked at quantile q, in parts
 // per 10,000. Bind it before use.
 func (w *Window) Init(max int, age engine.Duration, q uint64) {
-	*w = Window{max: max, age: age, q: q, sorted: make([]uint64, 0, max)}
+	*w = Window{max: max, age: age, q: q, sorted: make([]uint64, max)}
 }
 
 // Words is the size of the window's state.
@@ -54,7 +54,7 @@ func (w *Window) Bind(words []uint64) {
 	w.head = (*[windowHead]uint64)(words)
 	w.at = words[windowHead : windowHead+w.max]
 	w.rif = words[windowHead+w.max : w.Words()]
-	w.pivot, w.below, w.equal, w.due = 0, 0, 0, never
+	w.below, w.equal, w.due = 0, 0, never // of no readings, whatever the pivot is
 	if w.sound() {
 		older, newer := w.live()
 		w.sorted = append(append(w.sorted[:0], older...), newer...)
@@ -73,11 +73,9 @@ func (w *Window) Bind(words []uint64) {
 
 // live is the RIFs in force, the oldest first, in one or two pieces.
 func (w *Window) live() (older, newer []uint64) {
-	first, n := int(w.head[windowFirst]), w.Len()
-	if past := first + n - w.max; past > 0 {
-		return w.rif[first:], w.rif[:past]
-	}
-	return w.rif[first : first+n], nil
+	first := int(w.head[windowFirst])
+	end := first + w.Len()
+	return w.rif[first:min(end, w.max)], w.rif[:max(end-w.max, 0)]
 }
 
 // sound reports whether the ring lies within its words, as it does unless a stranger wrote
@@ -202,7 +200,7 @@ func (w *Window) seek() {
 	older, newer := w.live()
 	for w.below > w.index {
 		next := uint64(0)
-		for _, part := range [2][]uint64{older, newer} {
+		for _, part := range [...][]uint64{older, newer} {
 			for _, v := range part {
 				if v < w.pivot {
 					next = max(next, v)
@@ -213,8 +211,8 @@ func (w *Window) seek() {
 		w.below -= w.equal
 	}
 	for w.below+w.equal <= w.index {
-		next := ^uint64(0)
-		for _, part := range [2][]uint64{older, newer} {
+		next := blank
+		for _, part := range [...][]uint64{older, newer} {
 			for _, v := range part {
 				if v > w.pivot {
 					next = min(next, v)

@@ -124,6 +124,8 @@ func TestBlocksThatNoWindowMadeAreNotValid(t *testing.T) {
 		again.Init(4, 1000, 5000)
 		again.Bind(words) // without harm, whatever the words
 		assert.Equal(t, c.valid, again.Valid(110), name)
+		w.Bind(words) // over a window that had a threshold
+		assert.Equal(t, again.Threshold(), w.Threshold(), name)
 	}
 }
 

@@ -6,6 +6,7 @@
 //	go run ./test/mutate -policy                the policies too
 //	go run ./test/mutate -file pool.go -line 90 one place
 //	go run ./test/mutate -n 50 -seed 3          a sample
+//	go run ./test/mutate -doubt                 what has a reason, against the tests of all packages
 package main
 
 import (
@@ -40,6 +41,7 @@ type options struct {
 	parallel int
 	limit    time.Duration
 	list     bool
+	doubt    bool
 }
 
 func main() {
@@ -57,6 +59,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 2, "mutants at a time")
 	flag.DurationVar(&o.limit, "limit", 5*time.Second, "least time before a mutant counts as endless")
 	flag.BoolVar(&o.list, "list", false, "print the mutants and run none")
+	flag.BoolVar(&o.doubt, "doubt", false, "only mutants with a reason, and against the tests of other packages too")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: mutate [flags] [packages to mutate, ./engine ./engine/probe if none]")
 		flag.PrintDefaults()
@@ -109,32 +112,32 @@ func run(ctx context.Context, o options, out io.Writer) (bad int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	t := &tally{begun: time.Now(), reasons: reasons, out: out}
+	t := &tally{begun: time.Now(), reasons: reasons, doubt: o.doubt, out: out}
 	for _, s := range stale(b.root, o.reasons, reasons, all) {
 		fmt.Fprintln(out, s)
-		t.bad++
+		t.all.bad++
 	}
-	all = o.choose(all)
+	all = o.choose(all, reasons)
 	if o.list {
 		for _, j := range all {
 			fmt.Fprintf(out, "%s:%d: %s: %s\n%s\n", j.File, j.Line, j.Func, j.Label, j.diff(j.src))
 		}
-		return t.bad, nil
+		return t.all.bad, nil
 	}
-	t.total = len(all)
-	fmt.Fprintf(out, "%d mutants\n", t.total)
+	fmt.Fprintf(out, "%d places\n", len(all))
 	for len(all) > 0 { // file by file
 		n := 1
 		for n < len(all) && all[n].path == all[0].path {
 			n++
 		}
 		if err := b.file(ctx, all[:n], max(1, o.parallel), t); err != nil {
-			return t.bad, err
+			return t.all.bad, err
 		}
-		all = all[n:]
+		fmt.Fprintf(out, "%s: %s\n", all[0].File, t.file)
+		all, t.file = all[n:], count{}
 	}
-	fmt.Fprintln(out, t.summary())
-	return t.bad, nil
+	fmt.Fprintf(out, "all: %s; %s\n", t.all, time.Since(t.begun).Round(time.Second))
+	return t.all.bad, nil
 }
 
 // jobs lists the mutants of all packages, file by file.
@@ -172,9 +175,9 @@ func jobs(b *bench) (all []*job, err error) {
 }
 
 // choose keeps what the flags ask for.
-func (o *options) choose(all []*job) (kept []*job) {
+func (o *options) choose(all []*job, reasons map[string]*reason) (kept []*job) {
 	for _, j := range all {
-		if strings.HasSuffix(j.File, o.file) && (o.line == 0 || o.line == j.Line) {
+		if strings.HasSuffix(j.File, o.file) && (o.line == 0 || o.line == j.Line) && (!o.doubt || reasons[j.key()] != nil) {
 			kept = append(kept, j)
 		}
 	}
@@ -209,27 +212,29 @@ func (b *bench) file(ctx context.Context, js []*job, parallel int, t *tally) err
 	over := map[string]string{
 		js[0].path: text, filepath.Join(filepath.Dir(js[0].path), switchName): fmt.Sprintf(switchFile, name),
 	}
-	bins, err := b.build(filepath.Join(b.temp, "all"), js[0].pkg, over)
+	bins, own, err := b.build(filepath.Join(b.temp, "all"), js[0].pkg, over)
 	if err != nil {
 		return err
 	}
-	if err := b.prove(ctx, bins); err != nil {
+	if err := b.prove(ctx, bins[:own]); err != nil {
 		return err
 	}
+	others := sync.OnceValue(func() error { return b.prove(ctx, bins[own:]) }) // seldom wanted, and slow
 	return each(ctx, len(viable), parallel, func(ctx context.Context, worker, i int) error {
 		j, with := viable[i], bins
 		if numbers[i] == 0 {
-			own, err := b.build(filepath.Join(b.temp, strconv.Itoa(worker)), j.pkg, map[string]string{j.path: string(j.mutated(j.src))})
+			alone, _, err := b.build(filepath.Join(b.temp, strconv.Itoa(worker)), j.pkg, map[string]string{j.path: string(j.mutated(j.src))})
 			if err != nil {
 				return err
 			}
-			for k, o := range own {
-				at := slices.IndexFunc(bins, func(x *binary) bool { return x.suite == o.suite })
-				own[k].slow, own[k].took = bins[at].slow, bins[at].took
-			}
-			with = own
+			with = alone
 		}
-		v, by, err := b.try(ctx, with, numbers[i])
+		v, by, err := b.try(ctx, with[:own], bins[:own], numbers[i])
+		if err == nil && v == survived && (t.doubt || t.reasons[j.key()] == nil) {
+			if err = others(); err == nil {
+				v, by, err = b.try(ctx, with[own:], bins[own:], numbers[i])
+			}
+		}
 		if err == nil {
 			t.note(j, v, by)
 		}
@@ -260,42 +265,53 @@ func each(ctx context.Context, n, parallel int, f func(ctx context.Context, work
 	return context.Cause(ctx)
 }
 
-// tally counts verdicts.
-type tally struct {
-	mu       sync.Mutex
-	reasons  map[string]*reason
-	out      io.Writer
+// count is how many mutants ended in each way.
+type count struct {
 	verdicts [4]int
 	excused  int
 	bad      int
-	done     int
-	total    int
-	begun    time.Time
 }
 
-func (t *tally) summary() string {
-	v := t.verdicts
-	return fmt.Sprintf("%d mutants: %d caught, %d of them by running too long; %d survived, %d of them with a reason; %d did not compile; %d to answer for; %s",
-		v[caught]+v[late]+v[survived], v[caught]+v[late], v[late], v[survived], t.excused, v[unviable], t.bad, time.Since(t.begun).Round(time.Second))
+func (c count) String() string {
+	v := c.verdicts
+	return fmt.Sprintf("%d mutants: %d caught, %d of them by running too long; %d survived, %d of them with a reason; %d did not compile; %d to answer for",
+		v[caught]+v[late]+v[survived], v[caught]+v[late], v[late], v[survived], c.excused, v[unviable], c.bad)
+}
+
+// tally counts verdicts, and says what there is to answer for.
+type tally struct {
+	mu        sync.Mutex
+	reasons   map[string]*reason
+	doubt     bool // whether a reason is held against the tests of other packages
+	out       io.Writer
+	file, all count
+	begun     time.Time
 }
 
 func (t *tally) note(j *job, v verdict, by string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.done++
-	t.verdicts[v]++
+	c := count{}
+	c.verdicts[v]++
 	why := t.reasons[j.key()]
 	switch {
 	case v == survived && why == nil:
-		t.bad++
+		c.bad++
 		fmt.Fprintf(t.out, "%s:%d: survived: %s\n%s\nas a reason:\n\n%s %s\n%s\n%s\n\n", j.File, j.Line, j.Label, j.diff(j.src), j.File, j.Func, j.Text, j.Label)
 	case v == survived:
-		t.excused++
+		c.excused++
 	case why != nil:
-		t.bad++
+		c.bad++
 		fmt.Fprintf(t.out, "%s:%d: stale: %q was to survive, and does not (%s)\n", j.File, j.Line, j.Label, by)
 	}
-	if t.done%100 == 0 || t.done == t.total {
-		fmt.Fprintf(t.out, "%d of %d, %d to answer for, %s\n", t.done, t.total, t.bad, time.Since(t.begun).Round(time.Second))
+	t.file.add(c)
+	t.all.add(c)
+}
+
+func (c *count) add(o count) {
+	for i, n := range o.verdicts {
+		c.verdicts[i] += n
 	}
+	c.excused += o.excused
+	c.bad += o.bad
 }

@@ -39,6 +39,8 @@ func (T) Count(n int) (k int) {
 func Untested(n int) int { return n * 7 }
 
 func Text() string { return "a" + "b" }
+
+func Afar() int { return 2 }
 `
 
 const toyTest = `package toy
@@ -52,11 +54,29 @@ func TestToy(t *testing.T) {
 }
 `
 
+// Another package's tests see what the toy's own do not.
+const userTest = `package user
+
+import (
+	"testing"
+	"toy"
+)
+
+func TestUser(t *testing.T) {
+	if toy.Afar() != 2 {
+		t.Fatal("wrong")
+	}
+}
+`
+
 // play runs the tool on the toy.
 func play(t *testing.T, reasons string, o options) (bad int, out string) {
 	t.Helper()
 	o.root = t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module toy\n\ngo 1.24\n", "toy.go": toy, "toy_test.go": toyTest, "reasons.txt": reasons} {
+	require.NoError(t, os.Mkdir(filepath.Join(o.root, "user"), 0o755))
+	for name, text := range map[string]string{
+		"go.mod": "module toy\n\ngo 1.24\n", "toy.go": toy, "toy_test.go": toyTest, "user/user_test.go": userTest, "reasons.txt": reasons,
+	} {
 		require.NoError(t, os.WriteFile(filepath.Join(o.root, name), []byte(text), 0o644))
 	}
 	cache, err := (&bench{}).goRun(t.Context(), ".", "env", "GOCACHE")
@@ -109,6 +129,24 @@ func TestAReasonExcusesASurvivorAndMustHold(t *testing.T) {
 	bad, out = play(t, strings.ReplaceAll(ofAnOldLine, "toy.go", "gone.go"), options{line: 21, sample: 1})
 	assert.Equal(t, 2, bad)
 	assert.Contains(t, out, "reasons.txt:1: stale: no such mutant in gone.go any more")
+}
+
+// The tests of other packages are asked about what the package's own let through; about a reason
+// only when it is in doubt.
+func TestOtherPackagesAreAskedLast(t *testing.T) {
+	bad, out := play(t, "", options{line: 25})
+	assert.Zero(t, bad, out)
+	assert.Contains(t, out, "2 mutants: 2 caught")
+
+	reason := "toy.go Afar\nfunc Afar() int { return 2 }\n2 becomes 3\nnobody calls it\n"
+	bad, out = play(t, reason, options{line: 25})
+	assert.Zero(t, bad, out)
+	assert.Contains(t, out, "toy.go: 2 mutants: 1 caught, 0 of them by running too long; 1 survived, 1 of them with a reason")
+
+	bad, out = play(t, reason, options{doubt: true})
+	assert.Equal(t, 1, bad)
+	assert.Contains(t, out, "all: 1 mutants: 1 caught")
+	assert.Contains(t, out, `toy.go:25: stale: "2 becomes 3" was to survive, and does not (toy/user)`)
 }
 
 func TestEveryKindOfSlipIsTried(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +38,7 @@ type binary struct {
 	bin  string
 	link func(ctx context.Context) error // makes bin; nil when it is made
 	slow []string                        // tests that take longer than quick
-	took time.Duration                   // all of them
+	took [2]time.Duration                // the quick tests, the slow ones
 }
 
 // ready makes the binary when it is first wanted.
@@ -124,30 +123,30 @@ func (b *bench) survey(ctx context.Context, patterns []string, tests string) err
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \(([0-9.]+)s\)`)
 
 // build prepares the tests that could catch a mutant of a package, its own first, with files
-// laid over the tree.
-func (b *bench) build(temp, pkg string, over map[string]string) (bins []*binary, err error) {
+// laid over the tree; own of them are its own.
+func (b *bench) build(temp, pkg string, over map[string]string) (bins []*binary, own int, err error) {
 	if err := os.MkdirAll(temp, 0o755); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	replace := map[string]string{}
 	for path, text := range over {
 		file := filepath.Join(temp, strconv.Itoa(len(replace))+".go")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		replace[path] = file
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	file := filepath.Join(temp, "overlay.json")
 	if err := os.WriteFile(file, overlay, 0o644); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, s := range b.suite {
 		if s.path == pkg {
-			bins = append([]*binary{{suite: s}}, bins...)
+			bins, own = append([]*binary{{suite: s}}, bins...), 1
 		} else if s.covers[pkg] {
 			bins = append(bins, &binary{suite: s})
 		}
@@ -159,7 +158,7 @@ func (b *bench) build(temp, pkg string, over map[string]string) (bins []*binary,
 			return err
 		}
 	}
-	return bins, nil
+	return bins, own, nil
 }
 
 // prove runs the tests with no mutant in force: they must pass, and say how long they take.
@@ -173,16 +172,14 @@ func (b *bench) prove(ctx context.Context, bins []*binary) error {
 		if err != nil {
 			return fmt.Errorf("%s does not pass unmutated: %w\n%s", t.path, err, out)
 		}
-		t.took = time.Since(begun)
+		t.took[0] = time.Since(begun)
 		for _, m := range passed.FindAllStringSubmatch(out, -1) {
 			if sec, _ := strconv.ParseFloat(m[2], 64); sec > quick.Seconds() {
 				t.slow = append(t.slow, m[1])
+				t.took[1] += time.Duration(sec * float64(time.Second))
 			}
 		}
-	}
-	if len(bins) > 1 {
-		rest := bins[1:]
-		sort.SliceStable(rest, func(i, j int) bool { return rest[i].took < rest[j].took })
+		t.took[0] = max(0, t.took[0]-t.took[1])
 	}
 	return nil
 }
@@ -207,21 +204,23 @@ func (b *bench) exec(ctx context.Context, t *binary, mutant int, limit time.Dura
 	return string(out), err
 }
 
-// try runs the tests with a mutant in force: the quick ones of every package, then the slow.
-func (b *bench) try(ctx context.Context, bins []*binary, mutant int) (verdict, string, error) {
-	for _, slow := range []bool{false, true} {
-		for _, t := range bins {
-			if slow && len(t.slow) == 0 {
+// try runs the tests with a mutant in force: the quick ones of every package, then the slow,
+// as the proven binaries of the same suites tell them apart.
+func (b *bench) try(ctx context.Context, bins, proven []*binary, mutant int) (verdict, string, error) {
+	for slow := range 2 {
+		for i, t := range bins {
+			as := proven[i]
+			if slow == 1 && len(as.slow) == 0 {
 				continue
 			}
-			which := "-test.run=^(" + strings.Join(t.slow, "|") + ")$"
-			if !slow {
-				which = "-test.skip=^(" + strings.Join(append([]string{"NONE"}, t.slow...), "|") + ")$"
+			which := "-test.run=^(" + strings.Join(as.slow, "|") + ")$"
+			if slow == 0 {
+				which = "-test.skip=^(" + strings.Join(append([]string{"NONE"}, as.slow...), "|") + ")$"
 			}
 			if err := t.ready(ctx); err != nil && ctx.Err() == nil {
 				return unviable, "", nil // another package does not compile with it
 			}
-			_, err := b.exec(ctx, t, mutant, max(b.limit, 8*t.took), which)
+			_, err := b.exec(ctx, t, mutant, max(b.limit, 8*as.took[slow]), which)
 			switch {
 			case ctx.Err() != nil:
 				return 0, "", ctx.Err()
