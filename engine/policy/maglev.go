@@ -116,7 +116,7 @@ func (p *Maglev) retry(h uint64) (slot uint32, hashes int, scanned bool) {
 	}
 	n := uint64(len(t.members))
 	for i := h >> 32 * n >> 32; ; i++ {
-		if slot = t.slots[i%n]; p.Set.IsOpen(slot) {
+		if slot = t.slots[t.members[i%n].number]; p.Set.IsOpen(slot) {
 			return slot, hashes, true
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	fewerShare = 8 // a part of the table
 	batchShare = 8 // of the members: shorter batches are not worth their number
 	batchLeast = 8
+	fewMask    = 1<<16 - 1 // of a count of the free entries, once they are few
 )
 
 // fill gives every entry anew. In one round a member gains its weight times the number of
@@ -43,30 +44,46 @@ func (t *maglevTable) fill() {
 		total += uint64(m.weight)
 	}
 	rounds := t.size / uint32(n)
-	if !t.weighted { // everybody, each time
-		for i := range n {
-			t.list = append(t.list, uint32(i))
-		}
-		for range rounds {
-			t.serve()
-		}
-	} else {
-		for range rounds {
-			t.round(uint64(n), total)
-		}
-		t.round(uint64(t.size%uint32(n)), total)
+	if !t.weighted {
+		t.plan(rounds)
+		t.everybody(0, t.kept)
+		t.keep()
+		t.everybody(t.kept, rounds)
+		t.settle()
+		t.record()
+		return
 	}
+	for range rounds {
+		t.round(uint64(n), total)
+	}
+	t.round(uint64(t.size%uint32(n)), total)
 	t.settle()
+}
+
+// everybody takes a turn in each of these rounds.
+func (t *maglevTable) everybody(from, to uint32) {
+	t.list = t.list[:0]
+	for _, m := range t.members {
+		t.list = append(t.list, m.number)
+	}
+	for round := from; round < to; round++ {
+		t.batch = round + 1
+		t.serve()
+	}
 }
 
 // clear makes room and frees all entries.
 func (t *maglevTable) clear(n int) {
-	t.shift = uint32(bits.Len32(uint32(n))) // so that 0 names no member
+	t.shift = uint32(bits.Len32(uint32(room(n)))) // so that 0 names no member
 	t.turns = slices.Grow(t.turns[:0], 1<<t.shift)[:1<<t.shift]
 	clear(t.turns)
-	for i, m := range t.members { // a turn begins with a step
+	for i := range t.members { // a turn begins with a step
+		m := &t.members[i]
+		m.number = uint32(i)
 		t.turns[i] = maglevTurn{at: back(m.offset, m.skip, t.size), skip: m.skip}
 	}
+	t.orderly()
+	t.kept = 0
 	t.credit = slices.Grow(t.credit[:0], n)[:n]
 	clear(t.credit)
 	t.list = t.list[:0]
@@ -91,6 +108,9 @@ func (t *maglevTable) round(gain, total uint64) {
 		}
 	}
 	for len(t.list) > 0 {
+		if t.worthBatch() { // so few that the number fits into a claim
+			t.batch++
+		}
 		t.serve()
 		more := t.list[:0]
 		for _, i := range t.list {
@@ -120,20 +140,21 @@ func (t *maglevTable) settle() {
 			equal--
 		}
 		if c > least || c == least && equal >= 0 {
-			t.list = append(t.list, uint32(i))
+			t.list = append(t.list, t.members[i].number)
 		}
 	}
+	t.batch++
 	t.serve()
 }
 
 // serve lets the members of the list take a turn each, in order.
 func (t *maglevTable) serve() {
-	n := len(t.list)
+	many := len(t.bits) == 0 && t.free > t.size/fewerShare
 	switch {
-	case t.free > t.size/fewerShare && n >= batchLeast && n*batchShare >= len(t.members):
+	case many && t.worthBatch():
 		t.serveAtOnce()
 		return
-	case t.free > t.size/fewerShare:
+	case many:
 		for _, i := range t.list {
 			t.take(i)
 		}
@@ -151,13 +172,16 @@ func (t *maglevTable) serve() {
 	}
 }
 
+func (t *maglevTable) worthBatch() bool {
+	return len(t.list) >= batchLeast && len(t.list)*batchShare >= len(t.members)
+}
+
 // serveAtOnce gives the same entries without waiting for one member before the next steps: whoever
 // is earlier in order takes an entry from whoever is later, who then steps on (deferred
 // acceptance: Gale, Shapley 1962, with one order for all entries). So there is nothing to
 // foresee, and the processor need not guess. Those of an earlier batch are never
 // displaced.
 func (t *maglevTable) serveAtOnce() {
-	t.batch++
 	t.waiting = t.waiting[:0]
 	for _, i := range t.list {
 		t.turns[i].step(t.size)
@@ -220,33 +244,42 @@ func (t *maglevTable) collect() {
 	}
 }
 
-// takeOfFewer is take by bits, four steps at a time.
+// takeOfFewer is take by bits, with four steps under way at a time.
 func (t *maglevTable) takeOfFewer(i uint32) {
-	u, size := &t.turns[i], t.size
+	u, size, free := &t.turns[i], t.size, t.bits
 	a := ahead(u.at, u.skip, size)
 	b := ahead(a, u.skip, size)
 	two := ahead(u.skip, u.skip, size)
 	four := ahead(two, two, size)
 	c, d := ahead(a, two, size), ahead(b, two, size)
-	free := t.bits
-	hit := uint64(0)
 	for {
-		hit = free[a>>6]>>(a&63)&1 | free[b>>6]>>(b&63)&1<<1 | free[c>>6]>>(c&63)&1<<2 | free[d>>6]>>(d&63)&1<<3
-		if hit != 0 {
+		if free[a>>6]&(1<<(a&63)) != 0 {
+			u.at = a
+			break
+		}
+		if free[b>>6]&(1<<(b&63)) != 0 {
+			u.at = b
+			break
+		}
+		if free[c>>6]&(1<<(c&63)) != 0 {
+			u.at = c
+			break
+		}
+		if free[d>>6]&(1<<(d&63)) != 0 {
+			u.at = d
 			break
 		}
 		a, b, c, d = ahead(a, four, size), ahead(b, four, size), ahead(c, four, size), ahead(d, four, size)
 	}
-	at := [4]uint32{a, b, c, d}[bits.TrailingZeros64(hit)&3]
-	u.at = at
-	free[at>>6] &^= 1 << (at & 63)
-	t.entries[at] = t.claim(i)
+	free[u.at>>6] &^= 1 << (u.at & 63)
+	t.entries[u.at] = t.claim(i)
 	t.free--
 }
 
 // takeOfFew looks at the free entries in place of the permutation, which by now leads over many
 // taken ones. A member's backStep times the way to an entry is the number of steps to there,
-// as a part of the whole in 64 bits: the fewest steps win.
+// as a part of the whole in 64 bits: the fewest steps win. Their low bits say nothing, and have room for
+// which entry it is.
 func (t *maglevTable) takeOfFew(i uint32) {
 	if len(t.left) == 0 {
 		for w, word := range t.bits {
@@ -255,17 +288,16 @@ func (t *maglevTable) takeOfFew(i uint32) {
 			}
 		}
 	}
-	u, m := &t.turns[i], &t.members[i]
+	u, m := &t.turns[i], &t.members[t.place[i]]
 	if m.back == 0 {
 		m.back = backStep(m.skip, t.size)
 	}
-	from := uint64(ahead(u.at, u.skip, t.size))
-	best, fewest := 0, ^uint64(0)
+	from, back := uint64(ahead(u.at, u.skip, t.size)), m.back
+	fewest := ^uint64(0)
 	for k, at := range t.left {
-		if steps := (uint64(at) - from) * m.back; steps < fewest {
-			best, fewest = k, steps
-		}
+		fewest = min(fewest, (uint64(at)-from)*back&^fewMask|uint64(k))
 	}
+	best := fewest & fewMask
 	last := len(t.left) - 1
 	u.at = t.left[best]
 	t.left[best] = t.left[last]

@@ -27,13 +27,14 @@ func maglevHashes(id engine.ID) (offset, skip, order uint64) {
 type maglevTable struct {
 	size     uint32
 	weighted bool
-	entries  []uint32 // a claim each: when, and the member
-	shift    uint32   // bits of a member
-	slots    []uint32 // member to slot
+	entries  []uint32 // a claim each: when, and the member's number
+	shift    uint32   // bits of a number
+	slots    []uint32 // of members, by number
 	members  []maglevMember
 	held     []bool // by slot: is a member already
 	hashes   func(id engine.ID) (offset, skip, order uint64)
 	filler
+	repairer
 }
 
 // maglevMember is kept, in order of turn, as long as its candidate is eligible.
@@ -42,6 +43,7 @@ type maglevMember struct {
 	order        uint64
 	offset, skip uint32
 	weight       uint32
+	number       uint32 // what entries know it by
 	back         uint64 // see backStep; 0 before it is needed
 }
 
@@ -49,16 +51,17 @@ type maglevMember struct {
 func (t *maglevTable) update(s *engine.Set) {
 	t.held = slices.Grow(t.held[:0], s.Len())[:s.Len()]
 	clear(t.held)
-	changed, n := false, 0
+	t.gone = t.gone[:0]
+	reweighed, n := false, 0
 	for _, m := range t.members {
 		slot, ok := s.Slot(m.id)
 		if !ok || !s.IsEligible(slot) {
-			changed = true
+			t.gone = append(t.gone, m)
 			continue
 		}
 		t.held[slot] = true
 		if w := t.weight(s, slot); m.weight != w {
-			m.weight, changed = w, true
+			m.weight, reweighed = w, true
 		}
 		t.members[n] = m
 		n++
@@ -69,19 +72,18 @@ func (t *maglevTable) update(s *engine.Set) {
 			t.members = append(t.members, t.member(s.ID(slot), t.weight(s, slot)))
 		}
 	}
-	if len(t.members) > n {
-		changed = true
+	come := len(t.members) - n
+	if come > 0 {
 		slices.SortFunc(t.members, func(a, b maglevMember) int {
 			return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id))
 		})
 	}
-	t.slots = t.slots[:0]
-	for _, m := range t.members {
-		slot, _ := s.Slot(m.id)
-		t.slots = append(t.slots, slot)
-	}
-	if changed {
+	if reweighed || len(t.gone)+come > 0 && !t.repair(come) {
 		t.fill()
+	}
+	t.slots = slices.Grow(t.slots[:0], 1<<t.shift)[:1<<t.shift]
+	for _, m := range t.members {
+		t.slots[m.number], _ = s.Slot(m.id)
 	}
 }
 
@@ -95,7 +97,7 @@ func (t *maglevTable) weight(s *engine.Set, slot uint32) uint32 {
 func (t *maglevTable) member(id engine.ID, weight uint32) maglevMember {
 	offset, skip, order := t.hashes(id)
 	return maglevMember{
-		id: id, order: order, weight: weight,
+		id: id, order: order, weight: weight, number: unnumbered,
 		offset: uint32(offset % uint64(t.size)), skip: uint32(skip%uint64(t.size-1)) + 1,
 	}
 }
