@@ -135,7 +135,7 @@ func (w *twin) record(now engine.Instant, id engine.ID, rd engine.Reading) (engi
 		bad = bad * 99 / 100
 		w.errs[id] = bad
 		factor := 65536 + 100*bad
-		e.rif = uint32(uint64(rd.RIF) * factor >> 16)
+		e.rif = uint32((uint64(rd.RIF)+1)*factor>>16 - 1)
 		if rd.Latency != engine.UnknownLatency {
 			e.lat = engine.Duration(uint64(rd.Latency) * factor >> 16)
 		} else if factor >= 2*65536 {

@@ -46,7 +46,7 @@ func (w *syncTwin) take(id engine.ID, rd engine.Reading, enters bool) twinEntry 
 			w.errs[id] = bad
 		}
 		factor := 65536 + 100*bad
-		e.rif = uint32(uint64(rd.RIF) * factor >> 16)
+		e.rif = uint32((uint64(rd.RIF)+1)*factor>>16 - 1)
 		if rd.Latency != engine.UnknownLatency {
 			e.lat = engine.Duration(uint64(rd.Latency) * factor >> 16)
 		} else if factor >= 2*65536 {
