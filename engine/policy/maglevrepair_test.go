@@ -162,10 +162,8 @@ func TestAFleetThatOutgrowsItsRoundsIsFilled(t *testing.T) {
 	p := plainMaglev(193, false)
 	e := engine.New(p, engine.Config{})
 	require.NoError(t, e.SetCandidates(0, cs[:16]))
-	for n, want := range map[int]bool{17: true, 18: false} {
-		require.NoError(t, e.SetCandidates(0, cs[:16]))
-		require.NoError(t, e.SetCandidates(0, cs[:n-1]))
-		assert.Equal(t, want, repaired(p, func() { require.NoError(t, e.SetCandidates(0, cs[:n])) }), n)
+	for _, n := range []int{17, 18} {
+		assert.Equal(t, n == 17, repaired(p, func() { require.NoError(t, e.SetCandidates(0, cs[:n])) }), n)
 		require.NoError(t, differ(owners(p), slowTable(slowMembers(cs[:n], 193, false), 193), "the twin"))
 	}
 }
@@ -174,9 +172,13 @@ func TestAFleetThatOutgrowsItsRoundsIsFilled(t *testing.T) {
 func TestARepairThatWouldBeLongIsGivenUp(t *testing.T) {
 	cs, _ := fixture(64)
 	for _, c := range []struct {
-		alike          int
+		size, alike    int
+		first          engine.Status // of one of them, which then turns it, and turns it back
 		kept, repaired bool
-	}{{64, false, false}, {7, true, false}, {3, true, true}} {
+	}{
+		{1009, 64, engine.StatusReady, false, false}, {1009, 7, engine.StatusReady, true, false},
+		{2003, 4, engine.StatusDraining, true, false}, {1009, 3, engine.StatusReady, true, true},
+	} {
 		hashes := func(id engine.ID) (uint64, uint64, uint64) {
 			o, s, _ := maglevHashes(id)
 			if slices.IndexFunc(cs, func(c engine.Candidate) bool { return c.ID == id }) < c.alike {
@@ -184,13 +186,14 @@ func TestARepairThatWouldBeLongIsGivenUp(t *testing.T) {
 			}
 			return o, s, uint64(id)
 		}
-		p, q := plainMaglev(1009, false), plainMaglev(1009, false)
+		p, q := plainMaglev(c.size, false), plainMaglev(c.size, false)
 		p.table.hashes, q.table.hashes = hashes, hashes
 		e, fleet := engine.New(p, engine.Config{}), slices.Clone(cs)
+		fleet[1].Status = c.first
 		require.NoError(t, e.SetCandidates(0, fleet))
 		assert.Equal(t, c.kept, p.table.kept > 0, c)
-		for _, st := range []engine.Status{engine.StatusDraining, engine.StatusReady} {
-			fleet[1].Status = st
+		for range 2 {
+			fleet[1].Status = 1 - fleet[1].Status
 			assert.Equal(t, c.repaired, repaired(p, func() { require.NoError(t, e.SetCandidates(0, fleet)) }), c)
 			require.NoError(t, engine.New(q, engine.Config{}).SetCandidates(0, fleet))
 			require.NoError(t, differ(owners(p), owners(q), fmt.Sprint(c)))
@@ -211,6 +214,10 @@ func TestARepairAllocatesNothing(t *testing.T) {
 		}
 	}
 	swap()
-	assert.True(t, repaired(p, swap))
+	assert.True(t, repaired(p, func() {
+		for range 100 {
+			swap()
+		}
+	}), "what those who went leave is used again")
 	assert.Zero(t, testing.AllocsPerRun(50, swap))
 }
