@@ -45,7 +45,7 @@ func run(t *testing.T, data []byte, o Options) (string, error) {
 	if o.Engine == "" {
 		o.Engine = "native"
 	}
-	o.File = "a.rec"
+	o.File, o.Fuel = "a.rec", host.DefaultFuel
 	var out strings.Builder
 	err := Run(context.Background(), bytes.NewReader(data), &out, o)
 	return out.String(), err
