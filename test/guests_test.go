@@ -89,14 +89,13 @@ func TestALoopingGuestIsEnded(t *testing.T) {
 				require.NoError(t, b.SetEndpoints(badEndpoints()))
 				stop, collected := make(chan struct{}), make(chan int)
 				go func() {
-					n := 0
-					for ; ; n++ {
+					for n := 1; ; n++ { // it must come to an end, however long the guest loops
+						runtime.GC()
 						select {
 						case <-stop:
 							collected <- n
 							return
 						default:
-							runtime.GC()
 						}
 					}
 				}()

@@ -39,9 +39,6 @@ func newReloader(c Config, b *host.Balancer, e *engines, w *watch, log *slog.Log
 	r.digest, _ = digestOf(c.Module)
 	if c.File == "" {
 		r.keeper = discovery.NewKeeper(w, discovery.Config{InFlight: w.inFlight, Log: log})
-		if err := r.keeper.Update(snapshotOf(c.Endpoints)); err != nil { // the balancer has taken them already
-			log.Error("the endpoints cannot be kept", "error", err)
-		}
 	}
 	return r
 }
@@ -82,7 +79,8 @@ func (r *reloader) reload(ctx context.Context) (done []string, err error) {
 	}
 	moved := r.keeper != nil && !slices.Equal(next.Endpoints, r.now.Endpoints)
 	if moved {
-		if err := r.keeper.Update(snapshotOf(next.Endpoints)); err != nil {
+		// The keeper learns of those that serve only now: it has an order of its own, and the operator's is nicer to look at.
+		if err := errors.Join(r.keeper.Update(snapshotOf(r.now.Endpoints)), r.keeper.Update(snapshotOf(next.Endpoints))); err != nil {
 			return nil, err
 		}
 		done = append(done, "endpoints")
