@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -107,9 +108,27 @@ func TestDrainEndsWhenIdle(t *testing.T) {
 	})
 }
 
+// said is a log that may be read while a keeper writes on.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
 func TestEmptyIsNotBelievedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log said
 		b := &double{t: t}
 		k := discovery.NewKeeper(b, discovery.Config{HoldEmpty: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		update(t, k)
