@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/discovery"
@@ -29,8 +28,13 @@ func readEndpoints(path string) ([]Endpoint, error) {
 	return out, nil
 }
 
+// newKeeper drains endpoints that leave until their requests have ended.
+func (w *watch) newKeeper() *discovery.Keeper {
+	return discovery.NewKeeper(w, discovery.Config{InFlight: w.inFlight, Log: w.log})
+}
+
 // followFile makes the endpoints those of the file, as long as what it returns runs.
-func followFile(path string, w *watch, log *slog.Logger) func(context.Context) {
-	w.keeper = discovery.NewKeeper(w, discovery.Config{InFlight: w.inFlight, Log: log})
+func followFile(path string, w *watch) func(context.Context) {
+	w.keeper = w.newKeeper()
 	return func(ctx context.Context) { _ = w.keeper.Follow(ctx, endpointsFile(path)) } // it ends with its context
 }

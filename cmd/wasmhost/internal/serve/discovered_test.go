@@ -55,7 +55,7 @@ func TestEndpointsFileIsFollowed(t *testing.T) {
 	proxy := newProxy(b, h, c, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	follow := followFile(path, h, slog.New(slog.DiscardHandler))
+	follow := followFile(path, h)
 	go func() { follow(ctx); close(ended) }()
 	defer func() { cancel(); <-ended }()
 	has := func(want map[string]engine.Status) {

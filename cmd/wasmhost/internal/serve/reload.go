@@ -24,7 +24,6 @@ type reloader struct {
 	again   func() (Config, error) // reads and checks the configuration anew
 	b       *host.Balancer
 	engines *engines
-	watch   *watch
 	keeper  *discovery.Keeper
 	log     *slog.Logger
 
@@ -35,10 +34,10 @@ type reloader struct {
 
 // newReloader takes over the endpoints of a configuration that lists them; a file's are followed by its own keeper.
 func newReloader(c Config, b *host.Balancer, e *engines, w *watch, log *slog.Logger) *reloader {
-	r := &reloader{again: c.Again, b: b, engines: e, watch: w, log: log, now: c}
+	r := &reloader{again: c.Again, b: b, engines: e, log: log, now: c}
 	r.digest, _ = digestOf(c.Module)
 	if c.File == "" {
-		r.keeper = discovery.NewKeeper(w, discovery.Config{InFlight: w.inFlight, Log: log})
+		r.keeper = w.newKeeper()
 	}
 	return r
 }

@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	})
 	wg.Go(func() { _ = watch.monitor.Run(background) }) // likewise
 	if c.File != "" {
-		follow := followFile(c.File, watch, log)
+		follow := followFile(c.File, watch)
 		wg.Go(func() { follow(background) })
 	}
 
