@@ -174,23 +174,33 @@ func TestStoppingIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestStoppingTellsWhatIsKnown opens a circuit while the monitor is being stopped: whichever it notices first, the
-// verdict is told.
+// TestStoppingTellsWhatIsKnown opens a circuit and stops the monitor while it is busy telling of another: whichever it
+// notices first, the verdict is told before Run returns.
 func TestStoppingTellsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
-			f := newFleet(t, Config{Circuit: &Circuit{}})
-			f.set("a", "b")
+			f := &fleet{t: t}
+			entered, release := make(chan struct{}), make(chan struct{})
+			busy := sync.OnceFunc(func() { close(entered); <-release })
+			m, err := New(Config{Circuit: &Circuit{}}, func(vs []Verdict) { busy(); f.apply(vs) })
+			require.NoError(t, err)
+			f.m = m
+			f.set("a", "b", "c", "d")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- f.m.Run(ctx) }()
 			synctest.Wait()
-			cancel()
+			for range 5 {
+				f.query("a", engine.OutcomeFailure)
+			}
+			<-entered
 			for range 5 {
 				f.query("b", engine.OutcomeFailure)
 			}
+			cancel()
+			close(release)
 			<-ended
-			require.Equal(t, "a", f.ready("a", "b"))
+			require.Equal(t, "cd", f.ready("a", "b", "c", "d"))
 		}
 	})
 }
