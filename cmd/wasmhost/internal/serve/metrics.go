@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/health"
 	headroom "github.com/headroom-lb/headroom/host/observe/prometheus"
@@ -19,6 +20,13 @@ var (
 	ejectedDesc = desc("outliers_ejected_total", "Endpoints ejected because they failed more often than the fleet.")
 	outDesc     = desc("endpoints_out", "Endpoints that are not fit, by what keeps them out.", "cause")
 	panicDesc   = desc("panic", "1 while too few endpoints are fit, so that all are used.")
+)
+
+// What stands before the proxy says of its clients.
+var (
+	connectionsDesc = desc("connections", "Connections of clients that are open.")
+	refusedDesc     = desc("refused_total", "Clients that were turned away before their request went to an endpoint, or cut off, by reason.", "reason")
+	expiryDesc      = desc("certificate_expiry_seconds", "When the certificate of the listener expires, in seconds since 1970.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -51,6 +59,25 @@ func (c healthCollector) Collect(ch chan<- prometheus.Metric) {
 		panics = 1
 	}
 	say(panicDesc, prometheus.GaugeValue, panics)
+}
+
+// edgeCollector reads the listener's counts at each scrape.
+type edgeCollector struct{ e *edge.Edge }
+
+func (c edgeCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{connectionsDesc, refusedDesc, expiryDesc} {
+		ch <- d
+	}
+}
+
+func (c edgeCollector) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(c.e.Open()))
+	for _, r := range edge.Reasons() {
+		ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(c.e.Refused(r)), r.String())
+	}
+	if shown := c.e.Certificates(); shown != nil {
+		ch <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(shown.Expires().Unix()))
+	}
 }
 
 // newRegistry gathers the balancer's metrics, the monitor's and this process's.
