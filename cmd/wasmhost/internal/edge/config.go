@@ -77,11 +77,11 @@ func (c Config) Validate() error {
 		least, most int64
 		show        func(int64) string
 	}{
-		{"max_header", int64(c.MaxHeader), 8 << 10, 16 << 20, bytes},
-		{"max_header_fields", int64(c.MaxFields), 16, 100_000, count},
-		{"max_body", int64(c.MaxBody), 0, 1 << 50, bytes},
-		{"max_connections", int64(c.MaxConnections), 0, 10_000_000, count},
-		{"max_streams", int64(c.MaxStreams), 1, 100_000, count},
+		{"max_header", int64(c.MaxHeader), 8 << 10, 16 << 20, sizeText},
+		{"max_header_fields", int64(c.MaxFields), 16, 100_000, countText},
+		{"max_body", int64(c.MaxBody), 0, 1 << 50, sizeText},
+		{"max_connections", int64(c.MaxConnections), 0, 10_000_000, countText},
+		{"max_streams", int64(c.MaxStreams), 1, 100_000, countText},
 	} {
 		if n.value < n.least || n.value > n.most {
 			return setting.Errorf(n.name, "is %s: give %s to %s", n.show(n.value), n.show(n.least), n.show(n.most))
@@ -104,5 +104,5 @@ func (c Config) Validate() error {
 	return setting.At("upstream_ca", err)
 }
 
-func bytes(n int64) string { return setting.Size(n).String() }
-func count(n int64) string { return fmt.Sprint(n) }
+func sizeText(n int64) string  { return setting.Size(n).String() }
+func countText(n int64) string { return fmt.Sprint(n) }

@@ -14,6 +14,8 @@ import (
 // Handler holds requests to the config before they reach next.
 func (e *Edge) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := newStream(e, w, r)
+		defer s.end()
 		if c := connOf(lifecycle.Conn(r.Context())); c != nil && !c.admitted() {
 			w.Header().Set("Retry-After", "1")
 			e.turnAway(w, Connections, http.StatusServiceUnavailable, "too many connections")
@@ -32,8 +34,6 @@ func (e *Edge) Handler(next http.Handler) http.Handler {
 			e.turnAway(w, BodySize, http.StatusRequestEntityTooLarge, tooLong(most))
 			return
 		}
-		s := newStream(e, w, r)
-		defer s.end()
 		next.ServeHTTP(&writer{w, s}, s.request(r))
 	})
 }
