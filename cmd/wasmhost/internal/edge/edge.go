@@ -15,14 +15,15 @@ type Reason int
 const (
 	Connections Reason = iota // too many are open
 	Fields                    // a request with too many header fields
-	Method                    // CONNECT: this is no tunnel
+	Target                    // CONNECT, and what is no path: this is no tunnel
 	BodySize                  // a body that is too long
+	BodyBroken                // a body that is no body, such as a chunk without a size
 	BodyStall                 // a body that did not come
 	AnswerStall               // an answer that was not taken
 	reasons
 )
 
-var reasonNames = [reasons]string{"connections", "fields", "method", "body_size", "body_stall", "answer_stall"}
+var reasonNames = [reasons]string{"connections", "fields", "target", "body_size", "body_broken", "body_stall", "answer_stall"}
 
 func (r Reason) String() string { return reasonNames[r] }
 

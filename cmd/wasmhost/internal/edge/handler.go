@@ -27,7 +27,11 @@ func (e *Edge) Handler(next http.Handler) http.Handler {
 		}
 		if r.Method == http.MethodConnect {
 			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
-			e.turnAway(w, Method, http.StatusMethodNotAllowed, "this proxy is no tunnel")
+			e.turnAway(w, Target, http.StatusMethodNotAllowed, "this proxy is no tunnel")
+			return
+		}
+		if r.RequestURI == "*" || !slices.Contains([]string{"", "http", "https"}, r.URL.Scheme) {
+			e.turnAway(w, Target, http.StatusBadRequest, "the request target must be a path or an http URL")
 			return
 		}
 		if most := int64(e.config.MaxBody); most > 0 && r.ContentLength > most {

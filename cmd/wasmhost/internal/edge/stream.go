@@ -140,8 +140,12 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.s.readEnds(err)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, http.ErrBodyReadAfterClose):
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		b.s.fail(BodyStall, http.StatusRequestTimeout, "the body did not come")
+	default:
+		b.s.fail(BodyBroken, http.StatusBadRequest, "the body cannot be read")
 	}
 	if most == 0 {
 		return n, err
