@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,9 +55,7 @@ func TestSmuggling(t *testing.T) {
 		t.Run("h2 "+f.name, func(t *testing.T) {
 			replica.take()
 			require.Equal(t, f.want, f.send(t, addr))
-			if heard := replica.take(); len(heard) > 0 || !f.perhaps {
-				shape{seen: f.seen, has: f.has, hides: f.hides}.check(t, heard)
-			}
+			shape{seen: f.seen, has: f.has, hides: f.hides}.check(t, replica.take())
 		})
 	}
 	shape{}.check(t, replica.take())
@@ -68,7 +67,8 @@ func (s shape) check(t *testing.T, heard []string) {
 	for _, conn := range heard {
 		seen = append(seen, strictly(t, conn)...)
 	}
-	require.Equal(t, s.seen, seen)
+	seen = slices.DeleteFunc(seen, func(line string) bool { return strings.HasSuffix(line, " /perhaps") })
+	require.Equal(t, append([]string{}, s.seen...), append([]string{}, seen...))
 	all := strings.Join(heard, "")
 	for _, text := range s.has {
 		require.Contains(t, all, text)
