@@ -60,6 +60,8 @@ func TestConfigRefuses(t *testing.T) {
 		ok + "admin: nowhere":            `--admin "nowhere" is not host:port`,
 		ok + "lisen: 127.0.0.1:1":        "proxy.yaml:2: unknown setting lisen: use listen, admin",
 		ok + "shards: 0":                 "--shards is 0: give 1 to 64",
+		ok + "shards: 1.5":               `proxy.yaml:2: "1.5" is not a whole number`,
+		ok + "key: 1.5":                  `--key is "1.5": give the name of a header`,
 		ok + "shards: many":              `proxy.yaml:2: "many" is not a whole number`,
 		ok + "engine: jvm":               `--engine is "jvm": give wasm or native`,
 		ok + "engine: native\nmodule: x": "--module and --engine native exclude each other",

@@ -24,3 +24,15 @@ func names() (out []string) {
 	eachSetting(reflect.ValueOf(Config{}), func(name string, _ reflect.StructField, _ reflect.Value) { out = append(out, name) })
 	return out
 }
+
+// texts are the settings that are text.
+func texts() (out []string) {
+	for _, v := range []any{Config{}, Endpoint{}} {
+		eachSetting(reflect.ValueOf(v), func(name string, _ reflect.StructField, v reflect.Value) {
+			if v.Kind() == reflect.String {
+				out = append(out, name)
+			}
+		})
+	}
+	return out
+}

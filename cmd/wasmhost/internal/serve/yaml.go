@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,8 +31,7 @@ func (c *Config) decode(file string, text []byte) error {
 		return plainly(file, err)
 	}
 	c.lines = places{file, map[string]int{}}
-	c.lines.note("", &document)
-	return nil
+	return c.lines.note("", &document)
 }
 
 // places is where the settings of a file stand: lines by path, as [setting.Error] has them.
@@ -40,25 +40,32 @@ type places struct {
 	line map[string]int
 }
 
-func (p *places) note(path string, n *yaml.Node) {
-	below := func(name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+// note walks a document. It refuses fractions, which the decoder would cut to whole numbers: no setting is one.
+func (p *places) note(path string, n *yaml.Node) (err error) {
+	below := func(name string, key, value *yaml.Node) {
+		name = strings.TrimPrefix(path+"."+name, ".")
+		p.line[name] = key.Line
+		err = errors.Join(err, p.note(name, value))
+	}
 	switch n.Kind {
 	case yaml.DocumentNode:
-		p.note(path, n.Content[0])
+		return p.note(path, n.Content[0])
 	case yaml.AliasNode:
-		p.note(path, n.Alias)
+		return p.note(path, n.Alias)
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			p.line[below(key.Value)] = key.Line
-			p.note(below(key.Value), n.Content[i+1])
+			below(n.Content[i].Value, n.Content[i], n.Content[i+1])
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			p.line[below(strconv.Itoa(i))] = item.Line
-			p.note(below(strconv.Itoa(i)), item)
+			below(strconv.Itoa(i), item, item)
+		}
+	case yaml.ScalarNode:
+		if n.Tag == "!!float" && !slices.Contains(texts(), path[strings.LastIndexByte(path, '.')+1:]) {
+			return fmt.Errorf("%s:%d: %q is not a whole number", p.file, n.Line, n.Value)
 		}
 	}
+	return err
 }
 
 // drop forgets a setting.
