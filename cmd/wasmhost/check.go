@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/serve"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
+	"github.com/spf13/cobra"
 )
 
 func newCheckCmd() *cobra.Command {

@@ -9,20 +9,29 @@ import (
 	"text/tabwriter"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 )
 
-// Check makes all that Run would make of a validated config but listeners and connections, and says what would be served.
-func Check(ctx context.Context, c Config, out io.Writer) (err error) {
+// Check says what a validated config would serve, or what is wrong with the files that it names.
+func Check(ctx context.Context, c Config, out io.Writer) error {
+	return c.lines.locate(check(ctx, c, out))
+}
+
+// check makes all that Run would make but listeners and connections.
+func check(ctx context.Context, c Config, out io.Writer) (err error) {
 	front, err := edge.New(c.Edge, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	if c.File != "" {
 		if c.Endpoints, err = readEndpoints(c.File); err != nil {
-			return err
+			return setting.At("endpoints_file", err)
 		}
 	}
 	b, _, free, err := newBalancer(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil && c.Module != "" {
+		return setting.At("module", err)
+	}
 	if err != nil {
 		return err
 	}
