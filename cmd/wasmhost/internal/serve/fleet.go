@@ -58,7 +58,7 @@ func (f *fleet) names() (out []string) {
 // serve makes these the routes. Those that are new are measured from now on; those that are gone are closed, and end when
 // their requests have, or after so long.
 func (f *fleet) serve(next []placed, within time.Duration) {
-	was := f.routes()
+	was, next := f.routes(), slices.Clone(next)
 	slices.SortStableFunc(next, func(a, b placed) int { return a.before(b.Match) })
 	among := func(list []placed, rt *running) bool {
 		return slices.ContainsFunc(list, func(p placed) bool { return p.running == rt })
@@ -79,6 +79,7 @@ func (f *fleet) serve(next []placed, within time.Duration) {
 	f.table.Store(&next)
 	for _, p := range was {
 		if !among(next, p.running) {
+			p.closed.Store(true)
 			f.retiring.Go(func() {
 				if err := p.retire(within); err != nil {
 					f.log.Warn("a route that was removed did not end in peace", "route", p.name, "error", err)
