@@ -62,7 +62,7 @@ func (f *fleet) one(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "%s: %s\n", p.name, p.b.Spec())
 		}
 	case name == "":
-		http.Error(w, "there are several routes: add ?route= and one of "+strings.Join(f.names(), ", "), http.StatusBadRequest)
+		http.Error(w, "there are several routes: name one with ?route= or --route: "+strings.Join(f.names(), ", "), http.StatusBadRequest)
 	default:
 		rt := f.named(name)
 		if rt == nil {

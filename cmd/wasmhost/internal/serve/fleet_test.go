@@ -163,8 +163,8 @@ func TestTheAdminListenerAsksWhichRoute(t *testing.T) {
 		code               int
 		want               string
 	}{
-		{"POST", "/swap", `{"spec":"random"}`, 400, "there are several routes: add ?route= and one of a, b\n"},
-		{"GET", "/record", "", 400, "one of a, b"},
+		{"POST", "/swap", `{"spec":"random"}`, 400, "there are several routes: name one with ?route= or --route: a, b\n"},
+		{"GET", "/record", "", 400, "--route: a, b"},
 		{"POST", "/swap?route=c", `{"spec":"random"}`, 404, `no route "c": there are a, b`},
 		{"POST", "/swap?route=a", `{"spec":"random seed=7"}`, 200, `"spec": "random seed=7"`},
 		{"POST", "/status?route=b", `{"endpoint":"b","status":"draining"}`, 200, `"status": "draining"`},
