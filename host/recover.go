@@ -21,7 +21,7 @@ type seat struct {
 	serial  uint64 // of those machines that know what is open, from 1 on
 	since   time.Time
 	served  uint64 // decisions of this machine
-	late    int    // of them in a row were slow
+	late    int    // slowOneIn for each that was slow, less one for each that was not
 	block   []byte // its state of a moment ago, when it was well
 	kept    engine.Instant
 	next    blank         // a spare that is to sit when the present call is through

@@ -314,11 +314,12 @@ func (s *shard) inFlight() []engine.InFlight {
 	return open
 }
 
-// slowest is how long a foreign guest may take to decide, and slowRow how often in a row it may
-// take longer before it is replaced.
+// slowest is how long a foreign guest may take to decide. It is replaced when it took longer slowMost
+// times, of which each slowOneIn decisions in time forgive one.
 const (
-	slowest = 10 * time.Millisecond
-	slowRow = 8
+	slowest   = 10 * time.Millisecond
+	slowMost  = 8
+	slowOneIn = 64
 )
 
 func (s *shard) watch() (began time.Time) {
@@ -331,11 +332,11 @@ func (s *shard) watch() (began time.Time) {
 // slow takes note of a decision that took too long, and fails a guest that makes a habit of it.
 func (s *shard) slow(began time.Time) error {
 	if time.Since(began) <= slowest {
-		s.late = 0
+		s.late = max(s.late-1, 0)
 		return nil
 	}
 	s.b.counts.slow.Add(1)
-	if s.late++; s.late < slowRow {
+	if s.late += slowOneIn; s.late <= (slowMost-1)*slowOneIn {
 		return nil
 	}
 	return ErrSlow

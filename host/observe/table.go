@@ -116,7 +116,7 @@ var table = []Metric{
 		read:  one(func(s *Snapshot) uint64 { return s.Rebuilds })},
 	{Name: "headroom_slow_decisions_total", Kind: Counter, Group: OfBalancer,
 		Help:  "Decisions of foreign guests that took too long.",
-		Rises: "The module needs too much time for this fleet, or the machine has too few processors. Several in a row count as a trap.",
+		Rises: "The module needs too much time for this fleet, or the machine has too few processors. A guest that takes 10 ms or more eight times, or for more than one decision in 64, is replaced, which counts as a trap.",
 		read:  one(func(s *Snapshot) uint64 { return s.Slow })},
 	{Name: "headroom_swaps_total", Kind: Counter, Group: OfBalancer,
 		Help:  "Changes of the live policy: swaps, promotions and rollbacks of swaps.",

@@ -49,6 +49,7 @@ var (
 	eats   = engine.KeyOf("eat memory")
 	deep   = engine.KeyOf("recurse")
 	loops  = engine.KeyOf("loop")
+	slow   = engine.KeyOf("slow")
 )
 
 var eaten [][]byte
@@ -77,6 +78,8 @@ func (b *bad) Decide(now engine.Instant, key engine.Key) error {
 		for n := uint32(1); n != 0; n |= 1 {
 			b.set.Out.RIF += n
 		}
+	case slow:
+		b.set.Out.RIF = spin(100_000_000)
 	case deep:
 		b.set.Out.RIF = dive(1)
 	}
@@ -89,4 +92,14 @@ func dive(n uint32) uint32 {
 		return 0
 	}
 	return dive(n+1) + n
+}
+
+// spin takes a while, but not for ever.
+//
+//go:noinline
+func spin(n uint32) (sum uint32) {
+	for ; n > 0; n-- {
+		sum = sum*3 + n
+	}
+	return sum
 }
