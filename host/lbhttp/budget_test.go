@@ -91,6 +91,27 @@ func TestABudgetIsSavedUpAndNoFurther(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.EqualValues(t, 20, retried())
 	})
+	t.Run("by queries", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := balancer(t, "random seed=1")
+			fleetOf(t, b, 5)
+			answer := reply{status: 200}
+			base := &scripted{script: func(string, *http.Request) reply { return answer }}
+			tr := lbhttp.NewTransport(b, lbhttp.WithBase(base), lbhttp.WithRetryStatus(503), lbhttp.WithRetryBudget(50, 0))
+			ask := func(n int) {
+				for range n {
+					resp, err := tr.RoundTrip(request(t, http.MethodGet, nil))
+					require.NoError(t, err)
+					require.NoError(t, resp.Body.Close())
+				}
+			}
+			ask(1000)
+			answer.status = 503
+			ask(20)
+			require.LessOrEqual(t, tr.Stats().Retries, int64(20), "a long calm pays for ten, and for half of the twenty")
+			require.GreaterOrEqual(t, tr.Stats().Retries, int64(19))
+		})
+	})
 }
 
 // TestARetryThatFindsNobodyCostsNothing has one replica only: the budget stays for others.

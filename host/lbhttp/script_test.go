@@ -60,6 +60,9 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	case <-time.After(do.after):
 	}
+	if r.Header.Get("X-Query") != query { // a slow connection writes the request's head late
+		panic("the caller changed a request that is under way")
+	}
 	if do.panics {
 		panic("on purpose")
 	}

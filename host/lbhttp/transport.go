@@ -136,11 +136,7 @@ func (t *Transport) settle(tr *trip, a *attempt) (*http.Response, error) {
 		a.release()
 		return nil, &Error{Endpoint: a.endpoint(), Attempts: int(tr.made), Err: a.err}
 	}
-	if a.beside {
-		tr.body.abandon() // the hedge had one of its own
-	} else {
-		tr.body.adopt()
-	}
+	tr.body.adopt()
 	resp := a.resp
 	resp.Request = req // so that a relative Location resolves against what the caller asked for
 	t.report(a.endpoint(), resp.Header)
