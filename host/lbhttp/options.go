@@ -115,7 +115,7 @@ func WithRetryBudget(percent, least int) Option {
 }
 
 // HedgeAt95th is a delay for [WithHedge]: as long as 95 of 100 queries take to their answer's headers.
-const HedgeAt95th time.Duration = 0
+const HedgeAt95th time.Duration = -1
 
 // WithHedge makes one further attempt on another replica when no answer has begun after a while: a
 // fixed time of a millisecond or more, or [HedgeAt95th] of the last minute's queries, 512 at most, and
