@@ -45,7 +45,7 @@ func TestTheUsualPathAllocatesAsEver(t *testing.T) {
 	b := balancer(t, "random seed=1")
 	fleetOf(t, b, 2)
 	req := request(t, http.MethodGet, nil)
-	for most, opts := range map[float64][]lbhttp.Option{6: nil, 14: {lbhttp.WithHedge(time.Second, 5)}} {
+	for most, opts := range map[float64][]lbhttp.Option{6: nil, 12: {lbhttp.WithHedge(time.Second, 5)}} {
 		tr := lbhttp.NewTransport(b, append(opts, lbhttp.WithBase(nowhere{}))...)
 		require.LessOrEqual(t, testing.AllocsPerRun(200, func() { _, _ = tr.RoundTrip(req) }), most)
 	}

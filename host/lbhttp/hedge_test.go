@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"math"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -354,60 +351,6 @@ func TestHedgeWithNobodyElse(t *testing.T) {
 	})
 }
 
-// TestHedgePanics: what a hedge panics with reaches the caller, unless there was an answer.
-func TestHedgePanics(t *testing.T) {
-	for name, c := range map[string]struct {
-		opts  []lbhttp.Option
-		hedge reply
-	}{
-		"in the base":    {nil, reply{panics: true}},
-		"in retryable":   {[]lbhttp.Option{lbhttp.WithRetries(1, func(r *http.Request, resp *http.Response, err error) bool { panic("on purpose") })}, reply{status: 200}},
-		"in the outcome": {[]lbhttp.Option{lbhttp.WithOutcome(func(*http.Response, error) engine.Outcome { panic("on purpose") })}, reply{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := hedging(t, 3, c.opts, reply{after: time.Hour}, c.hedge)
-				require.PanicsWithValue(t, "on purpose", func() { _, _ = h.tr.RoundTrip(request(t, http.MethodGet, nil)) })
-				h.over(t, 0, 0, 0, 2)
-			})
-		})
-	}
-	t.Run("in GetBody", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := hedging(t, 3, nil, reply{after: time.Hour})
-			req := request(t, http.MethodGet, strings.NewReader("x"))
-			req.GetBody = func() (io.ReadCloser, error) { panic("on purpose") }
-			require.PanicsWithValue(t, "on purpose", func() { _, _ = h.tr.RoundTrip(req) })
-			h.over(t, 0, 0, 0, 1)
-		})
-	})
-	t.Run("of the first attempt", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := hedging(t, 3, nil, reply{after: 20 * ms, panics: true}, reply{after: time.Hour})
-			require.Panics(t, func() { _, _ = h.tr.RoundTrip(request(t, http.MethodGet, nil)) })
-			h.over(t, 0, 0, 0, 2)
-		})
-	})
-	t.Run("of an answer's body", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := hedging(t, 3, []lbhttp.Option{lbhttp.WithBase(explosive{})}, reply{})
-			resp, err := h.tr.RoundTrip(request(t, http.MethodGet, nil))
-			require.NoError(t, err)
-			require.Panics(t, func() { _, _ = io.ReadAll(resp.Body) })
-			h.over(t, 0, 0, 0, 1)
-		})
-	})
-}
-
-// explosive answers with a body that panics.
-type explosive struct{}
-
-func (explosive) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(explosive{})}, nil
-}
-
-func (explosive) Read([]byte) (int, error) { panic("on purpose") }
-
 func TestHedgeWithoutABodyToBeHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hedging(t, 3, nil, reply{after: 50 * ms, status: 200})
@@ -417,62 +360,5 @@ func TestHedgeWithoutABodyToBeHad(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		h.over(t, 1, 0, 0, 0)
-	})
-}
-
-// TestHedgeAt95th draws times of 1 ms to 1 s, evenly by their logarithm: 95 of 100 are below 708 ms. The delay finds that,
-// and stays there though from then on most of those above are never seen.
-func TestHedgeAt95th(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := balancer(t, "random seed=1")
-		fleetOf(t, b, 5)
-		random := rand.New(rand.NewPCG(1, 2))
-		base := &scripted{}
-		base.script = func(_ string, r *http.Request) reply {
-			base.mu.Lock()
-			defer base.mu.Unlock()
-			return reply{after: time.Duration(float64(ms) * math.Pow(1000, random.Float64())), status: 200}
-		}
-		tr := lbhttp.NewTransport(b, lbhttp.WithBase(base), lbhttp.WithHedge(lbhttp.HedgeAt95th, 100))
-		ask := func(n int, method string) {
-			for i := range n {
-				req := request(t, method, nil)
-				req.Header.Set("X-Query", fmt.Sprint(method, i))
-				resp, err := tr.RoundTrip(req)
-				require.NoError(t, err)
-				require.NoError(t, resp.Body.Close())
-			}
-		}
-		ask(100, http.MethodPost)
-		require.Zero(t, tr.Stats().HedgeAfter, "the time of what is not hedged is another matter")
-		ask(31, http.MethodGet)
-		require.Zero(t, tr.Stats().HedgeAfter)
-		ask(1, http.MethodGet)
-		require.NotZero(t, tr.Stats().HedgeAfter)
-		ask(3000, http.MethodGet)
-		synctest.Wait()
-		s := tr.Stats()
-		require.InDelta(t, 708*ms, s.HedgeAfter, float64(150*ms), "it does not run away downwards")
-		require.InDelta(t, 150, s.HedgesWon+s.HedgesLost, 50, "one in twenty")
-		require.Positive(t, s.HedgesWon)
-		require.Zero(t, b.InFlight())
-		time.Sleep(time.Minute)
-		require.Zero(t, tr.Stats().HedgeAfter, "times of a minute ago say nothing")
-	})
-}
-
-// TestHedgeAfterIsNeverNothing has replicas that answer at once.
-func TestHedgeAfterIsNeverNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, after := range []time.Duration{lbhttp.HedgeAt95th, time.Microsecond} {
-			c := hedging(t, 3, []lbhttp.Option{lbhttp.WithHedge(after, 100)}, reply{status: 200})
-			for range 40 {
-				resp, err := c.tr.RoundTrip(request(t, http.MethodGet, nil))
-				require.NoError(t, err)
-				require.NoError(t, resp.Body.Close())
-			}
-			require.Equal(t, ms, c.tr.Stats().HedgeAfter)
-			require.Equal(t, 40, c.base.sent)
-		}
 	})
 }

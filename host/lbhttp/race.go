@@ -19,8 +19,7 @@ type race struct {
 	tr    *trip
 	query host.Query
 
-	beside  context.Context       // the hedge's
-	cancels [2]context.CancelFunc // of the first attempt and of the hedge
+	cancels [2]context.CancelFunc // of the first attempt and, once it has begun, of the hedge
 
 	mu      sync.Mutex
 	begun   chan struct{} // nil until the hedge's goroutine is at work, closed when it has ended
@@ -40,7 +39,6 @@ func (t *Transport) hedged(tr *trip, query *host.Query) *attempt {
 	if known {
 		r := &race{t: t, tr: tr, query: *query}
 		a.race, r.hedge.race, r.hedge.beside = r, r, true
-		r.beside, r.cancels[1] = context.WithCancel(ctx)
 		ctx, r.cancels[0] = context.WithCancel(ctx)
 		timer = time.AfterFunc(after, r.run)
 	}
@@ -108,7 +106,7 @@ func (r *race) run() {
 	if req == nil || !r.place(req) {
 		return
 	}
-	t.exchange(r.beside, req, h, req.Body)
+	t.exchange(req.Context(), req, h, req.Body)
 	stands := r.stands(h)
 	r.mu.Lock()
 	if stands && !r.decided {
@@ -157,14 +155,16 @@ func (r *race) begin() *http.Request {
 	}
 	r.begun = make(chan struct{})
 	r.query.Tried = append(slices.Clone(r.query.Tried), r.tr.first.endpoint())
-	req := from.Clone(r.beside)
+	ctx, cancel := context.WithCancel(from.Context())
+	r.cancels[1] = cancel
+	req := from.Clone(ctx)
 	req.Body = body
 	return req
 }
 
 // place finds a replica for the hedge, if there is another one and the answer has not come meanwhile.
 func (r *race) place(req *http.Request) bool {
-	p, permit, err := r.t.place(r.beside, &r.query)
+	p, permit, err := r.t.place(req.Context(), &r.query)
 	r.mu.Lock()
 	ok := err == nil && !r.decided
 	if ok {
@@ -213,12 +213,15 @@ func (r *race) stands(a *attempt) bool {
 		a.resp.StatusCode != http.StatusTooManyRequests && !r.t.unwanted(r.tr.req(), a)
 }
 
-// stop cancels the hedge or the first attempt.
+// stop cancels the hedge or the first attempt. A hedge that has not begun by the time that the race is decided never
+// will.
 func (r *race) stop(beside bool) {
+	cancel := r.cancels[0]
 	if beside {
-		r.cancels[1]()
-	} else {
-		r.cancels[0]()
+		cancel = r.cancels[1]
+	}
+	if cancel != nil {
+		cancel()
 	}
 }
 
