@@ -37,6 +37,11 @@ type attempt struct {
 
 func (a *attempt) endpoint() string { return a.placement.Endpoint.Name }
 
+// sound reports whether a replica answered that is not in trouble. Those in trouble may answer fastest.
+func (a *attempt) sound() bool {
+	return a.err == nil && a.resp.StatusCode < http.StatusInternalServerError && a.resp.StatusCode != http.StatusTooManyRequests
+}
+
 // place decides for an endpoint that the gate admits to.
 func (t *Transport) place(ctx context.Context, query *host.Query) (*host.Placement, uint64, error) {
 	for {

@@ -68,8 +68,8 @@ func (h *hedging) delay(now engine.Instant) (time.Duration, bool) {
 }
 
 // took adds a first attempt's time. One that was cut short counts as what it took by then: it is
-// above the delay, and for a quantile it does not matter how far. Leaving it out would
-// shorten the delay with every hedge.
+// above the delay, and for a quantile it does not matter how far. Leaving it out would shorten the
+// delay with every hedge. One that failed sooner is left out: a failure must not shorten it either.
 func (h *hedging) took(now engine.Instant, d engine.Duration) {
 	if h.after != HedgeAt95th {
 		return

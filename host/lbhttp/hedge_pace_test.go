@@ -70,3 +70,18 @@ func TestHedgeAfterIsNeverNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestFailuresDoNotSetThePace has replicas that fail at once: nothing is learnt from that.
+func TestFailuresDoNotSetThePace(t *testing.T) {
+	for name, no := range map[string]reply{"no answer": {}, "500": {status: 500}, "429": {status: 429}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := hedging(t, 3, []lbhttp.Option{lbhttp.WithHedge(lbhttp.HedgeAt95th, 100), lbhttp.WithRetries(0, nil)}, no)
+			for range 100 {
+				if resp, err := c.tr.RoundTrip(request(t, http.MethodGet, nil)); err == nil {
+					require.NoError(t, resp.Body.Close())
+				}
+			}
+			require.Zero(t, c.tr.Stats().HedgeAfter, name)
+		})
+	}
+}

@@ -118,11 +118,11 @@ func WithRetryBudget(percent, least int) Option {
 const HedgeAt95th time.Duration = -1
 
 // WithHedge makes one further attempt on another replica when no answer has begun after a while: a
-// fixed time of a millisecond or more, or [HedgeAt95th] of the last minute's queries, 512 at most, and
-// of none before there were 32. The first answer is the answer; the other attempt is cancelled, and the
-// balancer hears that as [engine.OutcomeCancelled], whatever [WithOutcome] says; a [Watcher] hears of it
-// as if its caller had left. An error, an answer of
-// 429 or 5xx, or one that would be retried does not end the wait for the other attempt.
+// fixed time of a millisecond or more, or [HedgeAt95th] of the last minute's answers, 512 at most, 5xx
+// and 429 aside; before there were 32 nothing is hedged. The first answer is the answer; the other
+// attempt is cancelled, and the balancer hears that as [engine.OutcomeCancelled], whatever
+// [WithOutcome] says. A [Watcher] hears of it as if its caller had left. An error, an answer of 429 or
+// 5xx, or one that would be retried does not end the wait for the other attempt.
 //
 // Hedged are requests of methods that HTTP holds safe (RFC 9110, 9.2.1) without a body, or with one of
 // up to 64 KB that GetBody gives anew. An upgrade is not. Others would not do: the attempt that lost

@@ -44,7 +44,7 @@ func (t *Transport) hedged(tr *trip, query *host.Query) *attempt {
 	}
 	t.exchange(ctx, req, a, tr.body.next())
 	now := t.balancer.Now()
-	if d := engine.Duration(now - began); a.err == nil || known && d >= engine.Duration(after) {
+	if d := engine.Duration(now - began); a.sound() || known && d >= engine.Duration(after) {
 		t.hedge.took(now, d)
 	}
 	if !known {
@@ -209,8 +209,7 @@ func (r *race) end() {
 
 // stands reports whether an attempt has an answer that is not worth waiting for a better one.
 func (r *race) stands(a *attempt) bool {
-	return a.err == nil && a.resp.StatusCode < http.StatusInternalServerError &&
-		a.resp.StatusCode != http.StatusTooManyRequests && !r.t.unwanted(r.tr.req(), a)
+	return a.sound() && !r.t.unwanted(r.tr.req(), a)
 }
 
 // stop cancels the hedge or the first attempt. A hedge that has not begun by the time that the race is decided never
