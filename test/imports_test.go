@@ -56,7 +56,7 @@ var importTable = []rule{
 	{pkg: "host/health", ours: []string{"engine"}, noStd: []string{"net"}},
 	{pkg: "host/hosttest", ours: []string{"engine", "engine/enginetest", "host", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
-	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
+	{pkg: "host/lbhttp", ours: []string{"engine", "engine/probe", "host", "host/replica"}},
 	{pkg: "host/discovery", ours: []string{"engine", "host"}, noStd: []string{"net"}},
 	{pkg: "host/observe", ours: []string{"engine", "host"}, noStd: []string{"net"}},
 	{pkg: "host/observe/prometheus", ours: []string{"engine", "host", "host/observe"}, foreign: []string{"github.com/prometheus/client_golang"}},

@@ -75,7 +75,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 	}
 	f := cmd.Flags()
 	f.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error; debug has one decision in 100")
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health as their flags with _ for -")
+	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health, retries and hedges as their flags with _ for -")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
@@ -92,6 +92,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 	f.StringVar(&flags.TokenFile, "token-file", "", "file with a token that the admin listener asks of those who change something")
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	healthFlags(cmd, &flags.Health)
+	attemptsFlags(cmd, &flags.Attempts)
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "log-level", "debug", "info", "warn", "error")
 	complete(cmd, "spec", policy.Names()...)
@@ -130,6 +131,7 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 		}
 	}
 	overrideHealth(cmd, &c.Health, flags.Health)
+	overrideAttempts(cmd, &c.Attempts, flags.Attempts)
 	// One flag overrides the file's other way to name the replicas; both flags are a mistake, which Validate finds.
 	if one, other := cmd.Flags().Changed("endpoint"), cmd.Flags().Changed("endpoints-file"); one && !other {
 		c.File = ""

@@ -51,6 +51,8 @@ func TestBadInput(t *testing.T) {
 		"health interval":     {serve("--health-interval=1ms"), 2, "--health-interval is 1ms: give 0 for none, or 10ms to 1h0m0s"},
 		"health path":         {serve("--health-path=up"), 2, "give a path such as /healthz"},
 		"slow start":          {serve("--slow-start=2h"), 2, "--slow-start is 2h0m0s: give 0 for none, or 100ms to 1h0m0s"},
+		"hedge":               {serve("--hedge=99p"), 2, `--hedge is "99p": give off, 95p, or a time of 1ms to 1m0s`},
+		"retry status":        {serve("--retry-status=503,200"), 2, "--retry-status has 200: give statuses of 400 to 599"},
 		"strict fit":          {serve("--spec=prequal fit=strict"), 2, "more replicas than pool entries"},
 		"unknown engine":      {serve("--engine=jvm"), 2, "give wasm or native"},
 		"port in use":         {serve("--listen=" + taken.Addr().String()), 1, "is in use: stop what listens there or choose another port"},

@@ -36,6 +36,7 @@ type Config struct {
 	Record    Duration   `yaml:"record"`         // how long decisions are kept for replay; 0 for not at all
 	TokenFile string     `yaml:"token_file"`     // holds what the admin listener asks of those who change something; empty for none
 	Health    Health     `yaml:",inline"`
+	Attempts  Attempts   `yaml:",inline"`
 	Cache     string     `yaml:"-"` // folder for compiled code; empty for none
 
 	// Again reads the same configuration anew, and Hangup says when; nil where there is no file to read.
@@ -92,7 +93,7 @@ func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
 		Engine: "wasm", Fuel: host.DefaultFuel, Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
-		Health: healthDefaults(),
+		Health: healthDefaults(), Attempts: attemptsDefaults(),
 	}
 }
 
@@ -170,6 +171,9 @@ func (c *Config) Validate() error {
 		seen[e.Name] = true
 	}
 	if err := c.readToken(); err != nil {
+		return err
+	}
+	if err := c.Attempts.validate(); err != nil {
 		return err
 	}
 	return c.Health.validate(c.Endpoints)

@@ -108,7 +108,7 @@ func needRestart(was, is Config) (names []string) {
 		case !a.Type().Field(i).IsExported() || name == "-" || slices.Contains(live, name):
 		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
 			if name == "" {
-				name = "the settings of health"
+				name = "the settings of " + strings.ToLower(a.Type().Field(i).Name)
 			}
 			names = append(names, name)
 		}

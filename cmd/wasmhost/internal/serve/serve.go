@@ -96,7 +96,7 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 
 	var draining atomic.Bool
 	reg := newRegistry(b, watch.monitor)
-	reg.MustRegister(latencies)
+	reg.MustRegister(latencies, attemptsCollector{&watch.attempts})
 	proxy := lifecycle.Start(ln, headroom.Instrument(reg, newProxy(b, watch, c, log)))
 	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
@@ -139,16 +139,18 @@ func policyText(given, canonical string) string {
 	return given + " (" + strings.Join(notes, "; ") + ")"
 }
 
-// newProxy is the library's proxy that also logs what the client is not told.
+// newProxy is the library's proxy that also logs what the client is not told. The watch learns of its transport, which
+// metrics and the pool view read.
 func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handler {
-	opts := []lbhttp.Option{lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor)}
+	opts := append(c.Attempts.options(), lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor))
 	if c.Key != "" {
 		opts = append(opts, lbhttp.WithKey(func(r *http.Request) string { return r.Header.Get(c.Key) }))
 	}
 	if c.Hint != "" {
 		opts = append(opts, lbhttp.WithHint(func(r *http.Request) string { return r.Header.Get(c.Hint) }))
 	}
-	p := lbhttp.NewProxy(b, opts...)
+	w.attempts = attempts{c.Attempts, lbhttp.NewTransport(b, opts...)}
+	p := w.attempts.transport.Proxy()
 	answer := p.ErrorHandler
 	p.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Context().Err() == nil {

@@ -24,10 +24,11 @@ import (
 // watch keeps what is known of each endpoint: who may have requests, from the monitor, and for GET /pool its requests
 // in flight and its last probe.
 type watch struct {
-	log     *slog.Logger
-	b       *host.Balancer
-	monitor *health.Monitor
-	keeper  *discovery.Keeper // of the endpoints, where they are followed; nil for none
+	log      *slog.Logger
+	b        *host.Balancer
+	monitor  *health.Monitor
+	keeper   *discovery.Keeper // of the endpoints, where they are followed; nil for none
+	attempts attempts          // the proxy's, set before it serves
 
 	known  sync.RWMutex
 	states map[string]*endpointState

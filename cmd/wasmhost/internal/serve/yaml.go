@@ -38,7 +38,7 @@ func plainly(err error) error {
 	}
 	lines := make([]string, len(wrong.Errors))
 	for i, line := range wrong.Errors {
-		line = unknownField.ReplaceAllString(line, "unknown setting $1: use listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file, health_interval, health_timeout, health_path, health_healthy, health_unhealthy, health_failures, health_panic, outlier, slow_start")
+		line = unknownField.ReplaceAllString(line, "unknown setting $1: use listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file, health_interval, health_timeout, health_path, health_healthy, health_unhealthy, health_failures, health_panic, outlier, slow_start, retries, retry_share, retry_least, retry_status, hedge, hedge_share")
 		line = repeatedKey.ReplaceAllString(line, "$1 is given twice")
 		lines[i] = wrongType.ReplaceAllStringFunc(line, func(s string) string {
 			m := wrongType.FindStringSubmatch(s)
@@ -61,6 +61,8 @@ func wanted(goType string) string {
 		return "true or false"
 	case "string":
 		return "text"
+	case "[]int":
+		return "a list of whole numbers"
 	case "[]serve.Endpoint":
 		return "a list of endpoints"
 	}
