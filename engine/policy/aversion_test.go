@@ -120,7 +120,7 @@ func TestAversionRefusesWordsThatAreNoAverage(t *testing.T) {
 			err := e.Restore(bad)
 			require.ErrorIs(t, err, engine.ErrBlock, "%s: %s", spec, name)
 			if change.at == 0 {
-				assert.ErrorContains(t, err, "layout differ")
+				assert.ErrorContains(t, err, "layout differs")
 			}
 		}
 	}
