@@ -12,14 +12,14 @@ const (
 	StateUp       State = iota
 	StateDraining       // finishing its work; clients have been told
 	StateDead           // refuses queries and answers no probes
+	StateAbsent         // not of the fleet, or not yet; it serves what it still has
 )
 
 const (
-	rateBits  = 20              // fractional bits of a service rate; 1<<20 is a whole core
-	rebaseAt  = uint64(1) << 60 // virtual time at which tags are brought back to zero
-	hobble    = 8800            // share of the allocation that isolation leaves under pressure
-	hobbleRIF = 1500            // ... once this many queries per thousand cores are in flight
-	perMille  = 1000
+	rateBits = 20              // fractional bits of a service rate; 1<<20 is a whole core
+	rebaseAt = uint64(1) << 60 // virtual time at which tags are brought back to zero
+	perMille = 1000
+	nobody   = int32(-1) // no query
 )
 
 // replica serves its queries by egalitarian processor sharing: all of them progress at the
@@ -27,32 +27,35 @@ const (
 // virtual clock counts the work that each query present has received; a query leaves when the
 // clock reaches its tag.
 type replica struct {
-	cores    int64 // allocation, thousandths of a core
-	spare    int64 // beyond it while the machine is quiet, parts per 10,000 of it
-	cost     int64 // work multiplier, parts per 10,000
-	busy     bool  // a neighbour takes everything beyond the allocation
-	state    State
-	heard    engine.Status // what the clients know of it
-	weather  stream
-	failing  uint64 // share of queries that fail at once, parts per 10,000
-	faults   stream
-	est      *probe.Estimator
 	virtual  uint64  // work received by each query present, ns << rateBits
 	rate     uint64  // of each query, cores << rateBits
 	since    int64   // instant of virtual
 	jobs     []int32 // heap of queries by tag
-	arrived  []due   // queries in order of admission, hence of deadline
-	area     int64   // sum of RIF over time, ns
-	used     int64   // work done, ns of one core
-	stay     int64   // sum of the stays of queries that left, ns
+	oldest   int32   // the queries present are linked in order of deadline
+	newest   int32
+	state    State
+	heard    engine.Status // what the clients know of it
+	listed   bool          // the clients know that it belongs to the fleet
+	busy     bool          // a neighbour takes everything beyond the allocation
+	held     bool          // ... and never rests
+	rough    bool          // ... as the weather has it
+	cores    int64         // allocation, thousandths of a core
+	spare    int64         // beyond it while the machine is quiet, parts per 10,000 of it
+	cost     int64         // work multiplier, parts per 10,000
+	hobble   int64         // share of the allocation that a neighbour leaves under pressure, parts per 10,000
+	pressed  int64         // pressure is more queries than this
+	area     int64         // sum of RIF over time, ns
+	used     int64         // work done, ns of one core
+	stay     int64         // sum of the stays of queries that left, ns
 	finished uint64
 	expired  uint64
-}
-
-// due names a query by slot and serial, because slots are used again.
-type due struct {
-	query  int32
-	serial uint64
+	failed   uint64 // of those that finished
+	failing  uint64 // share of queries that fail at once, parts per 10,000
+	coming   int32  // queries on their way to it
+	weather  stream
+	faults   stream
+	est      *probe.Estimator
+	load     loadHistory
 }
 
 // advance brings the virtual clock to now.
@@ -68,13 +71,13 @@ func (r *replica) account(now int64) (area, used int64) {
 	return r.area + dt*n, r.used + int64(uint64(dt)*r.rate>>rateBits)*n
 }
 
-// available is what the replica may use now, in thousandths of a core.
-func (r *replica) available() int64 {
-	if !r.busy {
+// available is what the replica may use for n queries, in thousandths of a core.
+func (r *replica) available(n int64) int64 {
+	switch {
+	case !r.busy:
 		return r.cores + r.cores*r.spare/whole
-	}
-	if int64(len(r.jobs))*perMille*perMille > r.cores*hobbleRIF {
-		return r.cores * hobble / whole
+	case n > r.pressed:
+		return r.cores * r.hobble / whole
 	}
 	return r.cores
 }
@@ -86,7 +89,7 @@ func (r *replica) retune(qs []query) {
 		r.virtual, r.rate = 0, 0
 		return
 	}
-	r.rate = min(wholeRate, uint64(r.available()<<rateBits/(perMille*n)))
+	r.rate = min(wholeRate, uint64(r.available(n)<<rateBits/(perMille*n)))
 	if r.virtual >= rebaseAt {
 		for _, q := range r.jobs {
 			qs[q].tag -= r.virtual
@@ -100,10 +103,7 @@ func (r *replica) alarm(qs []query, deadline int64) int64 {
 	if len(r.jobs) == 0 {
 		return never
 	}
-	for !r.present(qs, r.arrived[0]) {
-		r.arrived = r.arrived[1:]
-	}
-	at := qs[r.arrived[0].query].born + deadline
+	at := qs[r.oldest].born + deadline
 	if r.rate > 0 {
 		first := &qs[r.jobs[0]]
 		left := uint64(0)
@@ -115,33 +115,34 @@ func (r *replica) alarm(qs []query, deadline int64) int64 {
 	return at
 }
 
-func (r *replica) present(qs []query, d due) bool {
-	q := &qs[d.query]
-	return q.serial == d.serial && q.pos >= 0
-}
-
 // admit takes a query in. The caller advances first and retunes after.
 func (r *replica) admit(qs []query, id int32) {
 	q := &qs[id]
 	q.tag = r.virtual + uint64(q.work*r.cost/whole)<<rateBits
-	if len(r.arrived) == cap(r.arrived) && len(r.arrived) > 0 {
-		r.compact(qs)
+	// Queries come in order of deadline, nearly: some may have waited for probes of their own.
+	q.older, q.newer = r.newest, nobody
+	for q.older != nobody && qs[q.older].born > q.born {
+		q.older, q.newer = qs[q.older].older, q.older
 	}
-	r.arrived = append(r.arrived, due{id, q.serial})
+	*r.newerThan(qs, q.older), *r.olderThan(qs, q.newer) = id, id
 	r.jobs = append(r.jobs, id)
 	r.up(qs, len(r.jobs)-1)
 }
 
-// compact drops the names of queries that have left, so that the line stays in proportion to
-// the queries present.
-func (r *replica) compact(qs []query) {
-	kept := make([]due, 0, 2*len(r.jobs)+8)
-	for _, d := range r.arrived {
-		if r.present(qs, d) {
-			kept = append(kept, d)
-		}
+// newerThan is where the next newer query than one stands, and olderThan where the next older
+// one does. With nobody they are the ends.
+func (r *replica) newerThan(qs []query, id int32) *int32 {
+	if id == nobody {
+		return &r.oldest
 	}
-	r.arrived = kept
+	return &qs[id].newer
+}
+
+func (r *replica) olderThan(qs []query, id int32) *int32 {
+	if id == nobody {
+		return &r.newest
+	}
+	return &qs[id].older
 }
 
 // leave takes a query out, wherever it stands. The caller retunes after.
@@ -152,6 +153,7 @@ func (r *replica) leave(qs []query, id int32) {
 	moved := r.jobs[n]
 	r.jobs = r.jobs[:n]
 	q.pos = -1
+	*r.newerThan(qs, q.older), *r.olderThan(qs, q.newer) = q.newer, q.older
 	if i == n {
 		return
 	}
