@@ -88,14 +88,6 @@ func NewEstimator(c EstimatorConfig) (*Estimator, error) {
 	}, nil
 }
 
-// Clone is a second estimator with the same memory.
-func (e *Estimator) Clone() *Estimator {
-	c := *e
-	c.tags, c.samples = slices.Clone(e.tags), slices.Clone(e.samples)
-	c.marked, c.scratch = slices.Clone(e.marked), make([]engine.Duration, cap(e.scratch))
-	return &c
-}
-
 // Arrive notes a query that arrives now and meets rif others in flight.
 func (e *Estimator) Arrive(now engine.Instant, rif uint32) Arrival {
 	now = e.advance(now)
