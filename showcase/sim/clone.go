@@ -56,7 +56,7 @@ func (w *World) twin() *World {
 	c.replicas = append([]replica(nil), w.replicas...)
 	for i := range c.replicas {
 		r := &c.replicas[i]
-		r.jobs, r.est = append([]int32(nil), r.jobs...), r.est.Clone()
+		r.jobs, r.est = append([]job(nil), r.jobs...), r.est.Clone()
 	}
 	c.clients = append([]client(nil), w.clients...)
 	for i := range c.clients {

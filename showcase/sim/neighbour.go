@@ -5,7 +5,7 @@ func (w *World) settle(i int) {
 	r := &w.replicas[i]
 	r.cores, r.cost = int64(w.sc.Cores), cost(&w.sc, i)
 	r.hobble, r.pressed = int64(w.sc.Hobble), int64(w.sc.Cores)*int64(w.sc.Pressure)/(perMille*whole)
-	r.oldest, r.newest = nobody, nobody
+	r.due = never
 	r.weather = newStream(w.sc.Seed, streamNeighbours, uint64(i))
 	r.faults = newStream(w.sc.Seed, streamFaults, uint64(i))
 	r.held = i < w.sc.Noisy
@@ -80,9 +80,7 @@ func (w *World) SetState(i int, s State) {
 	r.state = s
 	if s == StateDead {
 		for len(r.jobs) > 0 {
-			id := r.jobs[len(r.jobs)-1]
-			r.leave(w.queries, id)
-			w.finish(id, endRefused)
+			w.finish(r.leave(w.queries, len(r.jobs)-1), endRefused)
 		}
 		r.est = newEstimator()
 	}

@@ -9,17 +9,12 @@ import (
 
 // query is one query in flight. Slots are used again.
 type query struct {
-	serial     uint64 // counts queries; 0 is a free slot
-	born       int64  // arrival at the client
-	admitted   int64  // arrival at the replica
+	born       int64 // arrival at the client
 	work       int64
-	tag        uint64        // virtual time at which it is done
-	met        probe.Arrival // what the replica's estimator noted
+	met        probe.Arrival // what the replica's estimator noted at its arrival there
+	serial     uint64        // counts queries; 0 is a free slot
 	client     int32
 	replica    int32
-	pos        int32 // in its replica's heap, or -1
-	older      int32 // in its replica's line, or nobody
-	newer      int32
 	generation uint32
 	end        uint8
 }
@@ -146,7 +141,7 @@ func (w *World) newQuery() int32 {
 	} else {
 		w.queries = append(w.queries, query{})
 	}
-	w.queries[id] = query{serial: w.serial, pos: -1}
+	w.queries[id] = query{serial: w.serial}
 	return id
 }
 

@@ -27,23 +27,24 @@ const (
 // virtual clock counts the work that each query present has received; a query leaves when the
 // clock reaches its tag.
 type replica struct {
-	virtual  uint64  // work received by each query present, ns << rateBits
-	rate     uint64  // of each query, cores << rateBits
-	since    int64   // instant of virtual
-	jobs     []int32 // heap of queries by tag
-	oldest   int32   // the queries present are linked in order of deadline
-	newest   int32
+	virtual  uint64 // work received by each query present, ns << rateBits
+	rate     uint64 // of each query, cores << rateBits
+	since    int64  // instant of virtual
+	due      int64  // no query present meets its deadline before
+	jobs     []job  // heap of the queries present, by tag
+	est      *probe.Estimator
+	cost     int64 // work multiplier, parts per 10,000
+	cores    int64 // allocation, thousandths of a core
+	spare    int64 // beyond it while the machine is quiet, parts per 10,000 of it
+	hobble   int64 // share of the allocation that a neighbour leaves under pressure, parts per 10,000
+	pressed  int64 // pressure is more queries than this
+	coming   int32 // queries on their way to it
 	state    State
 	heard    engine.Status // what the clients know of it
 	listed   bool          // the clients know that it belongs to the fleet
 	busy     bool          // a neighbour takes everything beyond the allocation
 	held     bool          // ... and never rests
 	rough    bool          // ... as the weather has it
-	cores    int64         // allocation, thousandths of a core
-	spare    int64         // beyond it while the machine is quiet, parts per 10,000 of it
-	cost     int64         // work multiplier, parts per 10,000
-	hobble   int64         // share of the allocation that a neighbour leaves under pressure, parts per 10,000
-	pressed  int64         // pressure is more queries than this
 	area     int64         // sum of RIF over time, ns
 	used     int64         // work done, ns of one core
 	stay     int64         // sum of the stays of queries that left, ns
@@ -51,11 +52,17 @@ type replica struct {
 	expired  uint64
 	failed   uint64 // of those that finished
 	failing  uint64 // share of queries that fail at once, parts per 10,000
-	coming   int32  // queries on their way to it
 	weather  stream
 	faults   stream
-	est      *probe.Estimator
 	load     loadHistory
+}
+
+// job is a query present. It says what its replica has to know, so that sharing the processor
+// leaves the queries themselves alone.
+type job struct {
+	tag  uint64 // virtual time at which it is done
+	born int64
+	id   int32
 }
 
 // advance brings the virtual clock to now.
@@ -83,123 +90,100 @@ func (r *replica) available(n int64) int64 {
 }
 
 // retune follows every change of RIF or of the neighbour. It wants advance first.
-func (r *replica) retune(qs []query) {
+func (r *replica) retune() {
 	n := int64(len(r.jobs))
 	if n == 0 {
-		r.virtual, r.rate = 0, 0
+		r.virtual, r.rate, r.due = 0, 0, never
 		return
 	}
-	r.rate = min(wholeRate, uint64(r.available(n)<<rateBits/(perMille*n)))
+	r.rate = min(wholeRate, max(1, uint64(r.available(n)<<rateBits/(perMille*n))))
 	if r.virtual >= rebaseAt {
-		for _, q := range r.jobs {
-			qs[q].tag -= r.virtual
+		for i := range r.jobs {
+			r.jobs[i].tag -= r.virtual
 		}
 		r.virtual = 0
 	}
 }
 
-// alarm is the instant of the replica's next completion or deadline.
-func (r *replica) alarm(qs []query, deadline int64) int64 {
+// alarm is the instant of the replica's next completion, or at which a deadline may be met.
+func (r *replica) alarm() int64 {
 	if len(r.jobs) == 0 {
 		return never
 	}
-	at := qs[r.oldest].born + deadline
-	if r.rate > 0 {
-		first := &qs[r.jobs[0]]
-		left := uint64(0)
-		if first.tag > r.virtual {
-			left = first.tag - r.virtual
-		}
-		at = min(at, r.since+int64((left+r.rate-1)/r.rate))
+	left := uint64(0)
+	if tag := r.jobs[0].tag; tag > r.virtual {
+		left = tag - r.virtual
 	}
-	return at
+	return min(r.due, r.since+int64((left+r.rate-1)/r.rate))
 }
 
 // admit takes a query in. The caller advances first and retunes after.
-func (r *replica) admit(qs []query, id int32) {
-	q := &qs[id]
-	q.tag = r.virtual + uint64(q.work*r.cost/whole)<<rateBits
-	// Queries come in order of deadline, nearly: some may have waited for probes of their own.
-	q.older, q.newer = r.newest, nobody
-	for q.older != nobody && qs[q.older].born > q.born {
-		q.older, q.newer = qs[q.older].older, q.older
-	}
-	*r.newerThan(qs, q.older), *r.olderThan(qs, q.newer) = id, id
-	r.jobs = append(r.jobs, id)
-	r.up(qs, len(r.jobs)-1)
+func (r *replica) admit(q *query, id int32, deadline int64) {
+	r.due = min(r.due, q.born+deadline)
+	r.jobs = append(r.jobs, job{r.virtual + uint64(q.work*r.cost/whole)<<rateBits, q.born, id})
+	r.up(len(r.jobs) - 1)
 }
 
-// newerThan is where the next newer query than one stands, and olderThan where the next older
-// one does. With nobody they are the ends.
-func (r *replica) newerThan(qs []query, id int32) *int32 {
-	if id == nobody {
-		return &r.oldest
+// late finds a query that has met its deadline. If there is none, it finds out when one may: due
+// grows too early as queries leave, and is put right once it comes, which is about once in the
+// length of a deadline.
+func (r *replica) late(now, deadline int64) (i int, is bool) {
+	for k := range r.jobs {
+		if r.jobs[k].born < r.jobs[i].born {
+			i = k
+		}
 	}
-	return &qs[id].newer
-}
-
-func (r *replica) olderThan(qs []query, id int32) *int32 {
-	if id == nobody {
-		return &r.newest
-	}
-	return &qs[id].older
+	r.due = r.jobs[i].born + deadline
+	return i, now >= r.due
 }
 
 // leave takes a query out, wherever it stands. The caller retunes after.
-func (r *replica) leave(qs []query, id int32) {
-	q := &qs[id]
-	r.stay += r.since - q.admitted
-	i, n := int(q.pos), len(r.jobs)-1
-	moved := r.jobs[n]
+func (r *replica) leave(qs []query, i int) (id int32) {
+	id = r.jobs[i].id
+	r.stay += r.since - int64(qs[id].met.At)
+	n := len(r.jobs) - 1
+	r.jobs[i] = r.jobs[n]
 	r.jobs = r.jobs[:n]
-	q.pos = -1
-	*r.newerThan(qs, q.older), *r.olderThan(qs, q.newer) = q.newer, q.older
-	if i == n {
-		return
+	if i < n {
+		r.up(r.down(i))
 	}
-	r.jobs[i] = moved
-	qs[moved].pos = int32(i)
-	r.down(qs, i)
-	r.up(qs, int(qs[moved].pos))
+	return id
 }
 
 // ahead orders by tag, then by arrival.
-func ahead(a, b *query) bool { return a.tag < b.tag || a.tag == b.tag && a.serial < b.serial }
+func (a *job) ahead(b *job) bool { return a.tag < b.tag || a.tag == b.tag && a.born < b.born }
 
-func (r *replica) up(qs []query, i int) {
-	id := r.jobs[i]
+func (r *replica) up(i int) {
+	j := r.jobs[i]
 	for i > 0 {
 		p := (i - 1) / 2
-		if !ahead(&qs[id], &qs[r.jobs[p]]) {
+		if !j.ahead(&r.jobs[p]) {
 			break
 		}
 		r.jobs[i] = r.jobs[p]
-		qs[r.jobs[i]].pos = int32(i)
 		i = p
 	}
-	r.jobs[i] = id
-	qs[id].pos = int32(i)
+	r.jobs[i] = j
 }
 
-func (r *replica) down(qs []query, i int) {
-	id, n := r.jobs[i], len(r.jobs)
+func (r *replica) down(i int) int {
+	j, n := r.jobs[i], len(r.jobs)
 	for {
 		c := 2*i + 1
 		if c >= n {
 			break
 		}
-		if c+1 < n && ahead(&qs[r.jobs[c+1]], &qs[r.jobs[c]]) {
+		if c+1 < n && r.jobs[c+1].ahead(&r.jobs[c]) {
 			c++
 		}
-		if !ahead(&qs[r.jobs[c]], &qs[id]) {
+		if !r.jobs[c].ahead(&j) {
 			break
 		}
 		r.jobs[i] = r.jobs[c]
-		qs[r.jobs[i]].pos = int32(i)
 		i = c
 	}
-	r.jobs[i] = id
-	qs[id].pos = int32(i)
+	r.jobs[i] = j
+	return i
 }
 
 // newEstimator is a replica's estimator as real replicas have it.

@@ -194,31 +194,30 @@ func (w *World) admit(id int32) {
 		return
 	}
 	r.fault(q)
-	q.admitted = w.now
 	q.met = r.est.Arrive(engine.Instant(w.now), uint32(len(r.jobs)))
 	r.advance(w.now)
-	r.admit(w.queries, id)
+	r.admit(q, id, w.sc.Deadline)
 	w.retune(q.replica)
 }
 
-// ring is a replica's alarm: its first query is done, or its oldest has met its deadline.
+// ring is a replica's alarm: its first query is done, or one may have met its deadline.
 func (w *World) ring(i int32) {
 	r := &w.replicas[i]
 	r.advance(w.now)
-	if len(r.jobs) > 0 {
-		id := r.jobs[0]
-		if q := &w.queries[id]; q.tag <= r.virtual {
-			r.leave(w.queries, id)
-			r.finished++
-			if q.end == endFailed {
-				r.failed++
-				r.est.Fail(engine.Instant(w.now), q.met)
-			} else {
-				r.est.Finish(engine.Instant(w.now), q.met)
-			}
-			w.finish(id, q.end)
-		} else if id := r.oldest; w.now >= w.queries[id].born+w.sc.Deadline {
-			r.leave(w.queries, id)
+	if len(r.jobs) > 0 && r.jobs[0].tag <= r.virtual {
+		id := r.leave(w.queries, 0)
+		q := &w.queries[id]
+		r.finished++
+		if q.end == endFailed {
+			r.failed++
+			r.est.Fail(engine.Instant(w.now), q.met)
+		} else {
+			r.est.Finish(engine.Instant(w.now), q.met)
+		}
+		w.finish(id, q.end)
+	} else if len(r.jobs) > 0 {
+		if k, is := r.late(w.now, w.sc.Deadline); is {
+			id := r.leave(w.queries, k)
 			r.expired++
 			r.est.Fail(engine.Instant(w.now), w.queries[id].met)
 			w.finish(id, endTimeout)
@@ -229,8 +228,8 @@ func (w *World) ring(i int32) {
 
 func (w *World) retune(i int32) {
 	r := &w.replicas[i]
-	r.retune(w.queries)
-	w.alarms.set(i, r.alarm(w.queries, w.sc.Deadline))
+	r.retune()
+	w.alarms.set(i, r.alarm())
 }
 
 // note stirs an event into the hash of the run.
