@@ -64,6 +64,17 @@ func (h *Histogram) Quantile(rank uint64) int64 {
 	return 0
 }
 
+// AtMost counts the values up to v: exactly below 256, else with those that share its bucket.
+func (h *Histogram) AtMost(v int64) (n uint64) {
+	if v < 0 {
+		return 0
+	}
+	for _, c := range h.counts[:min(logBucket(uint64(v), fineBits), fineBuckets-1)+1] {
+		n += c
+	}
+	return n
+}
+
 // Merge adds another's values.
 func (h *Histogram) Merge(o *Histogram) {
 	for b, n := range o.counts {

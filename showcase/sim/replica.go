@@ -124,17 +124,23 @@ func (r *replica) admit(q *query, id int32, deadline int64) {
 	r.up(len(r.jobs) - 1)
 }
 
-// late finds a query that has met its deadline. If there is none, it finds out when one may: due
-// grows too early as queries leave, and is put right once it comes, which is about once in the
-// length of a deadline.
-func (r *replica) late(now, deadline int64) (i int, is bool) {
-	for k := range r.jobs {
-		if r.jobs[k].born < r.jobs[i].born {
-			i = k
+// late finds a query that has met its deadline, and notes when the next one may. If there is
+// none, it notes when the first may: due falls behind as queries leave, and is put right when it
+// comes, which is about once in the length of a deadline.
+func (r *replica) late(now, deadline int64) (at int, is bool) {
+	first, second := never, never
+	for i := range r.jobs {
+		if born := r.jobs[i].born; born < first {
+			at, first, second = i, born, first
+		} else {
+			second = min(second, born)
 		}
 	}
-	r.due = r.jobs[i].born + deadline
-	return i, now >= r.due
+	if is = now >= first+deadline; is {
+		first = second
+	}
+	r.due = min(first+deadline, never)
+	return at, is
 }
 
 // leave takes a query out, wherever it stands. The caller retunes after.
