@@ -90,7 +90,7 @@ func TestRunFillsEveryCell(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	for _, o := range []Options{
 		{Size: Size{0, 10, 1}, Workers: 1}, {Size: Size{1, 9, 1}, Workers: 1}, {Size: Size{1, 10, 0}, Workers: 1},
-		{Size: Size{1, 10, 1}, Workers: 0}, {Size: Size{1, 10, 201}, Workers: 1}, {Size: Size{1, 10, 1}, Workers: 1, Only: "d"},
+		{Size: Size{1, 10, 1}, Workers: 0}, {Size: Size{1, 10, sim.MaxClients + 1}, Workers: 1}, {Size: Size{1, 10, 1}, Workers: 1, Only: "d"},
 	} {
 		_, err := Run(t.Context(), few(), o)
 		assert.ErrorIs(t, err, ErrOptions, "%+v", o)
