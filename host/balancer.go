@@ -30,6 +30,8 @@ type Balancer struct {
 	generations atomic.Uint64
 	changes     sync.Mutex // of policy: one at a time; taken before membership
 	previous    *Source    // what was live before the last swap; under changes
+	leaving     leaving
+	news        news
 
 	membership sync.Mutex // one change of the fleet at a time
 
@@ -139,6 +141,7 @@ func (b *Balancer) SetEndpoints(eps []Endpoint) error {
 	if err != nil {
 		return err
 	}
+	defer b.announce()
 	b.membership.Lock()
 	defer b.membership.Unlock()
 	old, live := b.fleet.Load(), b.live.Load().shards
@@ -308,7 +311,7 @@ func (b *Balancer) Close(ctx context.Context) error {
 	}
 	b.changes.Lock() // a swap under way ends first
 	defer b.changes.Unlock()
-	for _, s := range b.all() {
+	for _, s := range append(b.all(), b.leaving.all()...) {
 		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
 	b.background.Wait()

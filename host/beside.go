@@ -49,25 +49,20 @@ type ComparisonReport struct {
 func (b *Balancer) Compare(ctx context.Context, src Source) (*Comparison, error) {
 	b.changes.Lock()
 	defer b.changes.Unlock()
-	live := b.live.Load()
-	a, ms, err := b.prepare(ctx, src, salts(live.shards))
+	c := &Comparison{b: b}
+	err := b.prepared(ctx, src, func(next *arm, ms []engine.Machine) error {
+		c.arm = next
+		for i, s := range b.live.Load().shards {
+			if err := s.standBeside(&beside{c: c, machine: ms[i], shard: i}); err != nil {
+				return err
+			}
+		}
+		b.comparison.Store(c)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	b.membership.Lock()
-	defer b.membership.Unlock()
-	if b.isClosed() {
-		closeAll(ctx, ms)
-		return nil, ErrClosed
-	}
-	c := &Comparison{b: b, arm: a}
-	for i, s := range live.shards {
-		if err := s.standBeside(&beside{c: c, machine: ms[i], shard: i}); err != nil {
-			closeAll(ctx, ms)
-			return nil, err
-		}
-	}
-	b.comparison.Store(c)
 	return c, nil
 }
 
@@ -84,12 +79,15 @@ func (s *shard) standBeside(n *beside) error {
 	s.mu.Lock()
 	defer s.release()
 	s.leave(context.Background())
-	probe := shard{b: s.b, salt: s.salt, fleet: s.fleet, open: s.open, seat: seat{arm: n.c.arm, serial: s.serial, machine: s.machine}}
-	if err := probe.sit(n.machine); err != nil {
+	h := s.state()
+	counts, err := h.give(n.machine, s.inFlight(), true)
+	if err != nil {
 		return err
 	}
 	for p := s.open; p != nil; p = p.later {
-		p.beside, p.other = n, p.Decision.ID
+		if counts == countsAll || counts == countsSame && p.counted == s.serial {
+			p.beside, p.other = n, p.Decision.ID
+		}
 	}
 	s.beside = n
 	return nil

@@ -190,17 +190,17 @@ func (s *shard) recording(m engine.Machine) engine.Machine {
 }
 
 // begin makes sure that a segment is under way. Each starts with fleet and state, before the
-// call that is to be written down.
-func (m *recorded) begin(now engine.Instant) *trace.SegmentWriter {
+// call that is to be written down. An error is the machine's, which did not give its state.
+func (m *recorded) begin(now engine.Instant) error {
 	if !m.began.IsZero() {
 		if m.w.Len() < segmentBytes && time.Since(m.began) < segmentSpan {
-			return &m.w
+			return nil
 		}
 		m.finish()
 	}
 	block, err := m.Machine.Snapshot(m.block[:0])
 	if err != nil {
-		block = nil // the call to come will show what is wrong
+		return err
 	}
 	m.block, m.began = block, time.Now()
 	m.w.Begin(trace.Head{
@@ -212,7 +212,7 @@ func (m *recorded) begin(now engine.Instant) *trace.SegmentWriter {
 	if len(block) > 0 {
 		m.w.State(now-before, block)
 	}
-	return &m.w
+	return nil
 }
 
 func (m *recorded) endpoints(at engine.Instant) {
@@ -240,8 +240,10 @@ func (m *recorded) Close(ctx context.Context) error {
 }
 
 func (m *recorded) SetCandidates(now engine.Instant, cs []engine.Candidate) error {
-	m.begin(now)
-	err := m.Machine.SetCandidates(now, cs)
+	err := m.begin(now)
+	if err == nil {
+		err = m.Machine.SetCandidates(now, cs)
+	}
 	if err == nil {
 		m.fleet = m.s.fleet
 		m.endpoints(now)
@@ -250,20 +252,24 @@ func (m *recorded) SetCandidates(now engine.Instant, cs []engine.Candidate) erro
 }
 
 func (m *recorded) SetStatus(now engine.Instant, id engine.ID, st engine.Status) error {
-	w := m.begin(now)
-	err := m.Machine.SetStatus(now, id, st)
+	err := m.begin(now)
+	if err == nil {
+		err = m.Machine.SetStatus(now, id, st)
+	}
 	if err == nil {
 		m.fleet = m.s.fleet
-		w.Status(now, id, st)
+		m.w.Status(now, id, st)
 	}
 	return err
 }
 
 func (m *recorded) Decide(q *engine.Query, d *engine.Decision) error {
-	w := m.begin(q.Now)
-	err := m.Machine.Decide(q, d)
+	err := m.begin(q.Now)
+	if err == nil {
+		err = m.Machine.Decide(q, d)
+	}
 	if !failed(err) { // a machine that failed is not asked again, and no replay can fail as it did
-		w.Decided(q, d, err)
+		m.w.Decided(q, d, err)
 	} else {
 		m.r.alarm(err.Error())
 	}
@@ -271,30 +277,44 @@ func (m *recorded) Decide(q *engine.Query, d *engine.Decision) error {
 }
 
 func (m *recorded) Report(now engine.Instant, r engine.Report) error {
-	m.begin(now).Done(now, r)
+	if err := m.begin(now); err != nil {
+		return err
+	}
+	m.w.Done(now, r)
 	return m.Machine.Report(now, r)
 }
 
 func (m *recorded) Record(now engine.Instant, id engine.ID, rd engine.Reading) (engine.Admission, error) {
-	m.begin(now).Reading(now, id, rd)
+	if err := m.begin(now); err != nil {
+		return engine.NotKept, err
+	}
+	m.w.Reading(now, id, rd)
 	return m.Machine.Record(now, id, rd)
 }
 
 func (m *recorded) RecordLoad(now engine.Instant, id engine.ID, l engine.LoadReport) error {
-	m.begin(now).Load(now, id, l)
+	if err := m.begin(now); err != nil {
+		return err
+	}
+	m.w.Load(now, id, l)
 	return m.Machine.RecordLoad(now, id, l)
 }
 
 func (m *recorded) Forget(now engine.Instant, id engine.ID, asked engine.Instant) error {
-	m.begin(now).Forget(now, id, asked)
+	if err := m.begin(now); err != nil {
+		return err
+	}
+	m.w.Forget(now, id, asked)
 	return m.Machine.Forget(now, id, asked)
 }
 
 func (m *recorded) Probes(now engine.Instant, dst []engine.ID) ([]engine.ID, error) {
-	w := m.begin(now)
+	if err := m.begin(now); err != nil {
+		return dst, err
+	}
 	due, err := m.Machine.Probes(now, dst)
 	if err == nil {
-		w.Probes(now, due[len(dst):])
+		m.w.Probes(now, due[len(dst):])
 	}
 	return due, err
 }

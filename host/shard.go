@@ -296,6 +296,7 @@ func (s *shard) depart() {
 		s.b.background.Go(func() { _ = closeMachine(context.Background(), m) })
 	}
 	s.machine, s.gone = nil, true
+	s.b.leaving.remove(s)
 }
 
 // inFlight is what is open, replica by replica.
