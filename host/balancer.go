@@ -258,9 +258,9 @@ func (b *Balancer) decideOn(ctx context.Context, a *arm, q *Query) (*Placement, 
 // shard, so that it informs no more decisions than its uses. Unknown endpoints are
 // [engine.ErrUnknownID].
 func (b *Balancer) Record(name string, rd engine.Reading) error {
+	now := b.Now()
+	rd.Asked = now
 	err := b.live.Load().shards[0].told(func(m engine.Machine) error {
-		now := b.Now()
-		rd.Asked = now
 		_, err := m.Record(now, engine.IDOf(name), rd)
 		return err
 	})
@@ -275,7 +275,8 @@ func (b *Balancer) Record(name string, rd engine.Reading) error {
 func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
 	var failed error
 	for _, s := range b.all() {
-		err := s.told(func(m engine.Machine) error { return m.RecordLoad(b.Now(), engine.IDOf(name), l) })
+		now := b.Now()
+		err := s.told(func(m engine.Machine) error { return m.RecordLoad(now, engine.IDOf(name), l) })
 		if errors.Is(err, engine.ErrUnknownID) {
 			return fmt.Errorf("%w: %q", err, name)
 		}

@@ -93,9 +93,9 @@ func TestAGuestThatDiesGivingItsStateIsDiscarded(t *testing.T) {
 		ask  func(t *testing.T, b *Balancer)
 		opts []Option
 	}{
-		"for a swap":       {func(t *testing.T, b *Balancer) { require.NoError(t, b.Swap(ctx, native("random seed=2"))) }, nil},
-		"for a canary":     {func(t *testing.T, b *Balancer) { require.NoError(t, b.Canary(ctx, native("random seed=2"), 1)) }, nil},
-		"for a comparison": {func(t *testing.T, b *Balancer) { _, err := b.Compare(ctx, native(spec)); require.NoError(t, err) }, nil},
+		"for a swap":       {func(t *testing.T, b *Balancer) { require.NoError(t, b.Swap(ctx, natively("random seed=2"))) }, nil},
+		"for a canary":     {func(t *testing.T, b *Balancer) { require.NoError(t, b.Canary(ctx, natively("random seed=2"), 1)) }, nil},
+		"for a comparison": {func(t *testing.T, b *Balancer) { _, err := b.Compare(ctx, natively(spec)); require.NoError(t, err) }, nil},
 		"for a block to keep": {func(t *testing.T, b *Balancer) {
 			time.Sleep(time.Second)
 			decide(t, b, Query{}).Done(engine.OutcomeSuccess)
@@ -231,7 +231,7 @@ func TestAChangeHandlerMayCallTheBalancer(t *testing.T) {
 	var b *Balancer
 	var told []ChangeKind
 	calls := map[ChangeKind]func(){
-		ChangeSwap:     func() { require.NoError(t, b.Canary(ctx, native("random seed=2"), 10)) },
+		ChangeSwap:     func() { require.NoError(t, b.Canary(ctx, natively("random seed=2"), 10)) },
 		ChangeCanary:   func() { require.NoError(t, b.SetShare(20)) },
 		ChangeShare:    func() { require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}})) },
 		ChangePromote:  func() { require.NoError(t, b.Rollback(ctx)) },
@@ -245,14 +245,14 @@ func TestAChangeHandlerMayCallTheBalancer(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		assert.NoError(t, b.Swap(ctx, native("random seed=9")))
+		assert.NoError(t, b.Swap(ctx, natively("random seed=9")))
 		assert.Equal(t, []ChangeKind{ChangeSwap, ChangeCanary, ChangeShare}, told)
 		assert.NoError(t, b.Promote(ctx))
 		assert.Equal(t, []ChangeKind{ChangePromote, ChangeRollback}, told[3:])
 		assert.NoError(t, b.Canary(ctx, made("random", func(e *engine.Engine, _ uint64) engine.Machine { return unwilling{e} }), 400))
 		assert.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}, {Name: "b"}}))
 		assert.Equal(t, []ChangeKind{ChangeCanary, ChangeShare, ChangeEnd}, told[5:])
-		assert.ErrorIs(t, b.Swap(ctx, native("random")), ErrClosed)
+		assert.ErrorIs(t, b.Swap(ctx, natively("random")), ErrClosed)
 	}()
 	select {
 	case <-ended:
@@ -276,7 +276,7 @@ func TestChangesAreToldOneAtATime(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 20 {
-				assert.NoError(t, b.Swap(ctx, native("random seed=1")))
+				assert.NoError(t, b.Swap(ctx, natively("random seed=1")))
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func TestSteadyTrafficHardlyFallsBack(t *testing.T) {
 				t.Skip("100,000 queries; the full run places them")
 			}
 			synctest.Test(t, func(t *testing.T) {
-				b := balancerOf(t, native("prequal seed=1"+c.settings), WithShards(c.shards))
+				b := balancerOf(t, natively("prequal seed=1"+c.settings), WithShards(c.shards))
 				eps := make([]Endpoint, c.replicas)
 				for i := range eps {
 					eps[i].Name = fmt.Sprint(i)

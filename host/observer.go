@@ -36,9 +36,16 @@ func WithObserver(f Observer) Option {
 }
 
 func (b *Balancer) observe(ctx context.Context, q Query, p *Placement, err error) {
+	heard := false
+	defer func() {
+		if !heard && p != nil { // it panics: nobody gets the placement
+			p.Done(engine.OutcomeCancelled)
+		}
+	}()
 	if ended := b.opts.observer(ctx, q, p, err); p != nil {
 		p.observed = ended
 	}
+	heard = true
 }
 
 // Change is a change of policy that came about.

@@ -56,13 +56,13 @@ func TestChangesOfPolicyAreTold(t *testing.T) {
 	const one, two, three = "round_robin seed=1", "random seed=2", "random seed=3"
 	var told []Change
 	b := nativeOf(t, one, WithChangeHandler(func(c Change) { told = append(told, c) }))
-	require.NoError(t, b.Swap(ctx, native(two)))
-	require.Error(t, b.Swap(ctx, native("nonsense")))
+	require.NoError(t, b.Swap(ctx, natively(two)))
+	require.Error(t, b.Swap(ctx, natively("nonsense")))
 	require.NoError(t, b.Rollback(ctx))
-	require.NoError(t, b.Canary(ctx, native(two), 100))
+	require.NoError(t, b.Canary(ctx, natively(two), 100))
 	require.NoError(t, b.SetShare(200))
 	require.NoError(t, b.Rollback(ctx))
-	require.NoError(t, b.Canary(ctx, native(three), 300))
+	require.NoError(t, b.Canary(ctx, natively(three), 300))
 	require.NoError(t, b.Promote(ctx))
 	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}}))
 	require.NoError(t, b.Canary(ctx, made("random seed=2", func(e *engine.Engine, _ uint64) engine.Machine { return unwilling{e} }), 400))
@@ -92,7 +92,7 @@ func TestCountsOfAnArmOnlyGrow(t *testing.T) {
 	}
 	ask(5, false)
 	for range 3 {
-		require.NoError(t, b.Canary(ctx, native("random seed=3"), wholeShare))
+		require.NoError(t, b.Canary(ctx, natively("random seed=3"), wholeShare))
 		ask(7, true)
 		require.NoError(t, b.Rollback(ctx))
 	}
@@ -131,18 +131,21 @@ func TestCountersStandWhileNoMachineDoes(t *testing.T) {
 }
 
 func TestStatsShowComparisonAndRecorder(t *testing.T) {
-	b := nativeOf(t, "round_robin seed=1", WithRecorder(&Recorder{}))
-	require.Nil(t, b.Stats().Comparison)
-	c, err := b.Compare(ctx, native("least_loaded seed=1"))
-	require.NoError(t, err)
-	for range 10 {
-		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
-	}
-	r := c.Report()
-	assert.Equal(t, &ComparisonStats{r.Decisions, r.Different, false}, b.Stats().Comparison)
-	assert.EqualValues(t, 10, r.Decisions)
-	require.NoError(t, b.Dump(io.Discard, 0))
-	assert.Positive(t, b.Stats().Recorder.Segments)
-	c.Stop(ctx)
-	assert.Nil(t, b.Stats().Comparison)
+	synctest.Test(t, func(t *testing.T) {
+		b := nativeOf(t, "round_robin seed=1", WithRecorder(&Recorder{}))
+		require.Nil(t, b.Stats().Comparison)
+		c, err := b.Compare(ctx, natively("least_loaded seed=1"))
+		require.NoError(t, err)
+		for range 10 {
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		}
+		synctest.Wait()
+		r := c.Report()
+		assert.Equal(t, &ComparisonStats{r.Decisions, r.Different, 0, false}, b.Stats().Comparison)
+		assert.EqualValues(t, 10, r.Decisions)
+		require.NoError(t, b.Dump(io.Discard, 0))
+		assert.Positive(t, b.Stats().Recorder.Segments)
+		c.Stop(ctx)
+		assert.Nil(t, b.Stats().Comparison)
+	})
 }

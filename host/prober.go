@@ -58,10 +58,12 @@ func (s *shard) collect() {
 // drawDue has the machine say who is due; it is false if that failed.
 func (s *shard) drawDue() bool {
 	now := s.b.Now()
-	s.tellBeside(func(m engine.Machine) error {
-		_, err := m.Probes(now, nil)
-		return err
-	})
+	if s.beside != nil {
+		s.tellBeside(func(m engine.Machine) error {
+			_, err := m.Probes(now, nil)
+			return err
+		})
+	}
 	var err error
 	s.due, err = s.machine.Probes(now, s.due[:0])
 	return s.contain(err) == nil

@@ -131,11 +131,11 @@ func (s *shard) twin() engine.Machine {
 	if s.b.opts.twin == nil || s.b.opts.closed || !s.arm.source.guest || s.arm.source.foreign {
 		return nil
 	}
-	p, err := s.b.opts.twin(s.arm.spec)
+	m, _, err := nativeBlank{s.b.opts.twin}.configured(s.arm.spec, s.salt)
 	if err != nil {
 		return nil
 	}
-	return engine.New(p, engine.Config{Salt: s.salt})
+	return m
 }
 
 // wanted says whether a machine is any use here. The caller holds the lock.

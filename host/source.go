@@ -35,22 +35,11 @@ func FromModule(m *Module, spec string) Source {
 	}}
 }
 
-// FromPolicies gives native engines of the policies that parse makes.
+// FromPolicies gives native engines of the policies that parse makes. One that panics is a machine that
+// failed: another is started, and the trap handler told.
 func FromPolicies(parse Parse, spec string) Source {
 	return Source{spec: spec, prepare: func(context.Context) (blank, error) { return nativeBlank{parse}, nil }}
 }
-
-type nativeBlank struct{ parse Parse }
-
-func (n nativeBlank) configured(spec string, salt uint64) (engine.Machine, string, error) {
-	p, err := n.parse(spec)
-	if err != nil {
-		return nil, "", err
-	}
-	return engine.New(p, engine.Config{Salt: salt}), p.Spec(), nil
-}
-
-func (nativeBlank) Close(context.Context) error { return nil }
 
 // start makes one machine at a stroke.
 func (src *Source) start(ctx context.Context, salt uint64) (engine.Machine, string, error) {

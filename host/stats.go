@@ -55,6 +55,7 @@ func (s *Stats) Live() ArmStats {
 // ComparisonStats are the counts of a comparison: [Comparison.Report] has examples too.
 type ComparisonStats struct {
 	Decisions, Different uint64
+	Missed               uint64 // not compared: the other machine had fallen behind
 	Failed               bool
 }
 
@@ -183,7 +184,7 @@ func (b *Balancer) Stats() Stats {
 	}
 	if c := b.comparison.Load(); c != nil {
 		c.mu.Lock()
-		s.Comparison = &ComparisonStats{c.decisions.Load(), c.different.Load(), c.failure != nil}
+		s.Comparison = &ComparisonStats{c.decisions.Load(), c.different.Load(), c.missed.Load(), c.failure != nil}
 		c.mu.Unlock()
 	}
 	if b.opts.recorder != nil {

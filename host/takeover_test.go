@@ -23,6 +23,8 @@ func beneath(t *testing.T, m engine.Machine) *engine.Engine {
 		switch x := m.(type) {
 		case *engine.Engine:
 			return x
+		case native:
+			m = x.Engine
 		case old:
 			m = x.Machine
 		case trapping:
@@ -64,7 +66,7 @@ func done(ps []*Placement) {
 // can be told so by name or not.
 func TestACanaryCountsItsOwnQueriesOnly(t *testing.T) {
 	const spec = "prequal seed=1 min_pool=1"
-	for name, src := range map[string]Source{"told by name": native(spec), "of before 1.2": before12(spec)} {
+	for name, src := range map[string]Source{"told by name": natively(spec), "of before 1.2": before12(spec)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := nativeOf(t, spec)
@@ -117,7 +119,7 @@ func TestAnOldGuestOfAnotherPolicyKeepsTheReadings(t *testing.T) {
 // A comparison looks on: the live machine's counts and who ends where are not its business.
 func TestAComparisonLeavesTheLiveCountsAlone(t *testing.T) {
 	const spec = "least_loaded seed=1"
-	for name, other := range map[string]Source{"told by name": native(spec), "of before 1.2": before12(spec)} {
+	for name, other := range map[string]Source{"told by name": natively(spec), "of before 1.2": before12(spec)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := balancerOf(t, before12(spec))

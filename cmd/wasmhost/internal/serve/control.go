@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/wasm/dist"
@@ -235,7 +234,7 @@ func (c *control) compare(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		c.comparison = comparison
 		c.mu.Unlock()
-		writeJSON(w, newComparison(c.b, comparison.Report()))
+		writeJSON(w, newComparison(comparison.Report()))
 	}
 }
 
@@ -250,17 +249,22 @@ func (c *control) running(w http.ResponseWriter) *host.Comparison {
 
 func (c *control) compared(w http.ResponseWriter, _ *http.Request) {
 	if running := c.running(w); running != nil {
-		writeJSON(w, newComparison(c.b, running.Report()))
+		writeJSON(w, newComparison(running.Report()))
 	}
 }
 
+// lastCompared bounds the wait for what was decided before a comparison was ended.
+const lastCompared = time.Second
+
 func (c *control) endComparison(w http.ResponseWriter, r *http.Request) {
 	if running := c.running(w); running != nil {
-		running.Stop(r.Context())
+		within, cancel := context.WithTimeout(r.Context(), lastCompared)
+		running.Stop(within)
+		cancel()
 		c.mu.Lock()
 		c.comparison = nil
 		c.mu.Unlock()
-		writeJSON(w, newComparison(c.b, running.Report()))
+		writeJSON(w, newComparison(running.Report()))
 	}
 }
 
@@ -270,6 +274,7 @@ type comparison struct {
 	Other     string         `json:"other"`
 	Decisions uint64         `json:"decisions"`
 	Different uint64         `json:"different"`
+	Missed    uint64         `json:"missed"` // not compared: the other policy had fallen behind
 	Failure   string         `json:"failure,omitempty"`
 	Samples   []disagreement `json:"samples"`
 }
@@ -282,24 +287,22 @@ type disagreement struct {
 	OtherReason string `json:"other_reason,omitempty"`
 }
 
-func newComparison(b *host.Balancer, r host.ComparisonReport) comparison {
-	names := map[engine.ID]string{}
-	for _, e := range b.Endpoints() {
-		names[engine.IDOf(e.Name)] = e.Name
-	}
-	said := func(d engine.Decision, err error) string {
+func newComparison(r host.ComparisonReport) comparison {
+	said := func(name string, err error) string {
 		if err != nil {
 			return err.Error()
 		}
-		return names[d.ID]
+		return name
 	}
-	out := comparison{Live: r.Live, Other: r.Other, Decisions: r.Decisions, Different: r.Different, Samples: []disagreement{}}
+	out := comparison{
+		Live: r.Live, Other: r.Other, Decisions: r.Decisions, Different: r.Different, Missed: r.Missed, Samples: []disagreement{},
+	}
 	if r.Failure != nil {
 		out.Failure = r.Failure.Error()
 	}
 	for _, s := range r.Samples {
 		out.Samples = append(out.Samples, disagreement{
-			AtNS: int64(s.At), Live: said(s.Live, s.LiveError), Other: said(s.Other, s.OtherError),
+			AtNS: int64(s.At), Live: said(s.LiveEndpoint, s.LiveError), Other: said(s.OtherEndpoint, s.OtherError),
 			LiveReason: s.LiveReason, OtherReason: s.OtherReason,
 		})
 	}
