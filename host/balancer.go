@@ -71,8 +71,8 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 	if b.opts.wait <= 0 || b.opts.wait > time.Minute {
 		return nil, fmt.Errorf("a probe wait of %v: want more than 0, at most 1m", b.opts.wait)
 	}
-	if r := b.opts.recorder; r != nil && r.taken.Swap(true) {
-		return nil, ErrRecorderTaken
+	if err := b.opts.recorder.serve(b); err != nil {
+		return nil, err
 	}
 	b.salt = b.opts.seed
 	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(src.spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
@@ -94,6 +94,7 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 			for _, s := range live.shards {
 				err = errors.Join(err, s.close(ctx))
 			}
+			b.opts.recorder.leave(b)
 			return nil, err
 		}
 	}
@@ -316,5 +317,6 @@ func (b *Balancer) Close(ctx context.Context) error {
 		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
 	b.background.Wait()
+	b.opts.recorder.leave(b)
 	return err
 }

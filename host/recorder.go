@@ -17,8 +17,8 @@ import (
 // Recorder keeps the last calls to a balancer's machines, so that what they decided can be
 // decided again, bit for bit, and explained. Set its fields before a balancer gets it; the zero
 // value keeps 30 seconds in at most 64 MiB. What it keeps are segments of about a second, each
-// with the state that it starts from. Keys of queries are kept as hashes only. One recorder
-// serves one balancer.
+// with the fleet and the state that it starts from, and longer where those are large. Keys of queries are
+// kept as hashes only. One recorder serves one balancer at a time, until that has closed.
 type Recorder struct {
 	Keep     time.Duration // how long; zero means 30 s
 	MaxBytes int           // of the segments kept; zero means 64 MiB
@@ -37,7 +37,7 @@ type Recorder struct {
 	stats   RecorderStats
 	sunk    bool // the sink has the recording's first bytes
 	alarmed time.Time
-	taken   atomic.Bool
+	owner   atomic.Pointer[Balancer]
 	made    atomic.Uint64 // machines
 }
 
@@ -52,8 +52,24 @@ type RecorderStats struct {
 	Bytes     uint64 // of them
 	Kept      int    // segments at the moment
 	KeptBytes int
+	TooLarge  uint64 // segments that were not kept: their fleet alone is more than a reader takes
 	Anomalies uint64
 	SinkError error // the sink's first; nothing was written to it since
+}
+
+// serve gives the recorder to a balancer.
+func (r *Recorder) serve(b *Balancer) error {
+	if r != nil && !r.owner.CompareAndSwap(nil, b) {
+		return ErrRecorderTaken
+	}
+	return nil
+}
+
+// leave takes it back, if that balancer has it.
+func (r *Recorder) leave(b *Balancer) {
+	if r != nil {
+		r.owner.CompareAndSwap(b, nil)
+	}
 }
 
 // ErrRecorderTaken says that a recorder has a balancer already.
@@ -62,11 +78,12 @@ var ErrRecorderTaken = errors.New("the recorder serves another balancer already"
 // WithRecorder has a balancer's calls kept: about 0.2 us more for each.
 func WithRecorder(r *Recorder) Option { return func(o *options) { o.recorder = r } }
 
-// A segment ends after this time or size, and it is an anomaly if of so many decisions such a part
-// was fallback.
+// A segment ends after this time or size of its calls, and it is an anomaly if of so many decisions such
+// a part was fallback.
 const (
 	segmentSpan   = time.Second
 	segmentBytes  = 1 << 20
+	segmentMost   = 8 << 20 // where more is due because the start is large
 	anomalyLeast  = 50
 	anomalyShare  = 5 // one in so many
 	defaultKeep   = 30 * time.Second
@@ -127,6 +144,10 @@ func (r *Recorder) take(data []byte, number uint64) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(data) > trace.MaxSegment {
+		r.stats.TooLarge++
+		return
+	}
 	r.stats.Segments++
 	r.stats.Bytes += uint64(len(data))
 	if r.Sample > 1 && number%uint64(r.Sample) != 0 {
@@ -177,6 +198,7 @@ type recorded struct {
 	w     trace.SegmentWriter
 	n     uint64
 	began time.Time // of the segment; zero if none is under way
+	start int       // bytes of it that say where it starts from
 	block []byte
 }
 
@@ -193,7 +215,7 @@ func (s *shard) recording(m engine.Machine) engine.Machine {
 // call that is to be written down. An error is the machine's, which did not give its state.
 func (m *recorded) begin(now engine.Instant) error {
 	if !m.began.IsZero() {
-		if m.w.Len() < segmentBytes && time.Since(m.began) < segmentSpan {
+		if !m.full() {
 			return nil
 		}
 		m.finish()
@@ -212,7 +234,17 @@ func (m *recorded) begin(now engine.Instant) error {
 	if len(block) > 0 {
 		m.w.State(now-before, block)
 	}
+	m.start = m.w.Len()
 	return nil
+}
+
+// full says whether the segment has had its calls. Its start is not counted among them: with thousands of
+// endpoints it is larger than they are, and a recording would be made of starts. So the larger the
+// start, the more calls follow, and the longer.
+func (m *recorded) full() bool {
+	calls := min(max(segmentBytes, m.start), segmentMost)
+	span := segmentSpan * time.Duration(1+m.start/segmentBytes)
+	return m.w.Len()-m.start >= calls || time.Since(m.began) >= span
 }
 
 func (m *recorded) endpoints(at engine.Instant) {
