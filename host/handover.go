@@ -19,6 +19,7 @@ type handover struct {
 	fleet   *fleet
 	block   []byte
 	exact   bool           // the block is of now, and not of a moment ago
+	taken   bool           // the block, by the machine that it was given to
 	entries []engine.Entry // for a machine that does not take the block
 }
 
@@ -45,6 +46,9 @@ func (s *shard) state() handover {
 			h.block, h.exact = block, true
 			h.entries, err = m.Entries(h.at, nil)
 		}
+		if err == nil {
+			err = s.count(m)
+		}
 		if !failed(s.contain(err)) {
 			return h
 		}
@@ -58,22 +62,22 @@ func (h *handover) give(m engine.Machine, open []engine.InFlight, own bool) (cou
 	if err := m.SetCandidates(h.at-before, h.fleet.candidates); err != nil {
 		return countsNone, err
 	}
-	restored := m.Restore(h.block)
-	if failed(restored) {
-		return countsNone, restored
+	err := m.Restore(h.block)
+	if failed(err) {
+		return countsNone, err
 	}
-	if restored != nil {
+	if h.taken = err == nil; !h.taken {
 		if err := replay(m, h.entries); err != nil {
 			return countsNone, err
 		}
 	}
-	err := m.SetInFlight(open)
+	err = m.SetInFlight(open)
 	switch {
 	case err == nil:
 		return countsAll, nil
 	case !errors.Is(err, ErrOldGuest):
 		return countsNone, err
-	case restored != nil:
+	case !h.taken:
 		return countsNone, nil
 	case h.exact && own:
 		return countsSame, nil
@@ -114,6 +118,9 @@ func replay(m engine.Machine, entries []engine.Entry) error {
 func (s *shard) sit(m engine.Machine, h handover) error {
 	counts, err := h.give(m, s.inFlight(), true)
 	if err != nil {
+		return err
+	}
+	if err := s.countFrom(m, h.taken); err != nil {
 		return err
 	}
 	switch counts {

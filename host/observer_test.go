@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 type ended struct {
@@ -127,6 +128,58 @@ func TestCountersStandWhileNoMachineDoes(t *testing.T) {
 		assert.Equal(t, before.Counters, after.Counters)
 		assert.Equal(t, before.Fit, after.Fit)
 		assert.EqualValues(t, 1, after.Traps)
+	})
+}
+
+// Nor do they fall or count twice when machines change: by a swap, with or without the state's block, or by a
+// failure, after which a machine starts from a block of a moment ago.
+func TestCountersGrowOverMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		src := func(spec string) Source {
+			return made(spec, func(e *engine.Engine, _ uint64) engine.Machine { return trapping{e, &fail} })
+		}
+		b := balancerOf(t, src("prequal seed=1"), WithTwin(policy.Parse))
+		last := b.Stats().Counters
+		look := func() engine.Counters {
+			now := b.Stats().Counters
+			was := last.Each()
+			for i, v := range now.Each() {
+				require.GreaterOrEqual(t, *v, *was[i], "count %d", i)
+			}
+			last = now
+			return now
+		}
+		record := func(n int) {
+			for range n {
+				require.NoError(t, b.Record("a", engine.Reading{RIF: 1, Latency: 1}))
+			}
+		}
+		record(10)
+		for i, spec := range []string{"prequal seed=1", "prequal seed=1 pool=7", "least_loaded seed=1", "prequal seed=1"} {
+			require.NoError(t, b.Swap(ctx, src(spec)))
+			before := look()
+			if i < 2 {
+				assert.EqualValues(t, 10+5*i, before.Readings, "what is handed over is not read again")
+				record(5)
+				assert.EqualValues(t, 10+5*i+5, look().Readings)
+			}
+		}
+		for range 50 {
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess) // its state is kept now and then
+			record(3)
+			before := look()
+			fail = true
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+			look()
+			record(2)
+			assert.EqualValues(t, 2, look().Readings-before.Readings, "none is lost and none is counted twice")
+			time.Sleep(mostWait * 2)
+			record(1)
+			assert.EqualValues(t, 3, look().Readings-before.Readings)
+		}
+		assert.EqualValues(t, 50, b.Stats().Traps)
+		require.NoError(t, b.Close(ctx))
 	})
 }
 

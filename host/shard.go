@@ -29,12 +29,12 @@ type shard struct {
 	tried    [engine.MaxTried]engine.ID
 	decision engine.Decision
 	due      []engine.ID
-	open     *Placement      // placements not done, linked
-	beside   *beside         // a machine that is compared with this one, or nil
-	counted  engine.Counters // as last asked
-	fitted   engine.Fit
-	retired  bool // nobody new comes
-	gone     bool // no machine comes any more
+	open     *Placement // placements not done, linked
+	beside   *beside    // a machine that is compared with this one, or nil
+	counters grown
+	fitted   engine.Fit // as last asked
+	retired  bool       // nobody new comes
+	gone     bool       // no machine comes any more
 }
 
 // letter is something to tell a machine, when somebody holds it the next time.
