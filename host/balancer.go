@@ -129,6 +129,9 @@ func (b *Balancer) told(err error) {
 // Spec is the canonical spec line of the live policy.
 func (b *Balancer) Spec() string { return b.live.Load().spec }
 
+// Source is where the live policy comes from.
+func (b *Balancer) Source() Source { return b.live.Load().source }
+
 // Now is the balancer's clock, on which its engine's instants lie.
 func (b *Balancer) Now() engine.Instant { return engine.Instant(time.Since(b.began)) }
 

@@ -12,6 +12,7 @@ type Parse = func(spec string) (engine.Policy, error)
 // Source says where a balancer's machines come from, and which spec they follow.
 type Source struct {
 	spec    string
+	module  *Module
 	guest   bool // its machines can fail
 	foreign bool // and are not our own module's
 	prepare func(ctx context.Context) (blank, error)
@@ -26,7 +27,7 @@ type blank interface {
 
 // FromModule gives guests of a module.
 func FromModule(m *Module, spec string) Source {
-	return Source{spec: spec, guest: true, foreign: !m.builtIn(), prepare: func(ctx context.Context) (blank, error) {
+	return Source{spec: spec, module: m, guest: true, foreign: !m.builtIn(), prepare: func(ctx context.Context) (blank, error) {
 		in, err := m.blank(ctx)
 		if err != nil {
 			return nil, err
@@ -39,6 +40,18 @@ func FromModule(m *Module, spec string) Source {
 // failed: another is started, and the trap handler told.
 func FromPolicies(parse Parse, spec string) Source {
 	return Source{spec: spec, prepare: func(context.Context) (blank, error) { return nativeBlank{parse}, nil }}
+}
+
+// Spec is the source's spec as it was given.
+func (src Source) Spec() string { return src.spec }
+
+// Module is the module that the source's machines are guests of; nil for native engines.
+func (src Source) Module() *Module { return src.module }
+
+// With is the same source with another spec.
+func (src Source) With(spec string) Source {
+	src.spec = spec
+	return src
 }
 
 // start makes one machine at a stroke.
