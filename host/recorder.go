@@ -83,7 +83,7 @@ func WithRecorder(r *Recorder) Option { return func(o *options) { o.recorder = r
 const (
 	segmentSpan   = time.Second
 	segmentBytes  = 1 << 20
-	segmentMost   = 8 << 20 // where more is due because the start is large
+	segmentMost   = 4 << 20 // where more is due because the start is large
 	anomalyLeast  = 50
 	anomalyShare  = 5 // one in so many
 	defaultKeep   = 30 * time.Second
