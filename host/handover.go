@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -56,7 +55,7 @@ func (s *shard) state() handover {
 }
 
 // give hands it to a machine: fleet, block or readings, and by name what is open. A guest of before
-// ABI 1.2 cannot be told that. It keeps the counts in an exact block if they are of the placements that
+// ABI 1.2, or one that refuses, cannot be told that. It keeps the counts in an exact block if they are of the placements that
 // it is to count, which own says; else it starts from none. On an error the machine is of no use.
 func (h *handover) give(m engine.Machine, open []engine.InFlight, own bool) (counting, error) {
 	if err := m.SetCandidates(h.at-before, h.fleet.candidates); err != nil {
@@ -67,7 +66,7 @@ func (h *handover) give(m engine.Machine, open []engine.InFlight, own bool) (cou
 		return countsNone, err
 	}
 	if h.taken = err == nil; !h.taken {
-		if err := replay(m, h.entries); err != nil {
+		if err := replay(m, h.entries, h.at); err != nil {
 			return countsNone, err
 		}
 	}
@@ -75,7 +74,7 @@ func (h *handover) give(m engine.Machine, open []engine.InFlight, own bool) (cou
 	switch {
 	case err == nil:
 		return countsAll, nil
-	case !errors.Is(err, ErrOldGuest):
+	case failed(err):
 		return countsNone, err
 	case !h.taken:
 		return countsNone, nil
@@ -98,14 +97,16 @@ func (h *handover) forgetCounts(m engine.Machine) error {
 	if err := m.SetCandidates(h.at-before, h.fleet.candidates); err != nil {
 		return err
 	}
-	return replay(m, held)
+	return replay(m, held, h.at)
 }
 
-// replay hands readings over, in the order of their receipt.
-func replay(m engine.Machine, entries []engine.Entry) error {
+// replay hands readings over, in the order of their receipt. They are a guest's word, and a machine's clock never
+// goes back: one of the future would stop it there.
+func replay(m engine.Machine, entries []engine.Entry, now engine.Instant) error {
 	slices.SortFunc(entries, func(a, b engine.Entry) int { return cmp.Compare(a.At, b.At) })
 	for _, e := range entries {
-		_, err := m.Record(e.At, e.ID, engine.Reading{RIF: e.RawRIF, Latency: e.RawLatency, Asked: e.Asked})
+		at := min(e.At, now)
+		_, err := m.Record(at, e.ID, engine.Reading{RIF: e.RawRIF, Latency: e.RawLatency, Asked: min(e.Asked, at)})
 		if failed(err) {
 			return err
 		}

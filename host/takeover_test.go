@@ -3,6 +3,7 @@ package host
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -138,4 +139,51 @@ func TestAComparisonLeavesTheLiveCountsAlone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stubborn refuses to be told what is in flight.
+type stubborn struct{ trapping }
+
+func (stubborn) SetInFlight([]engine.InFlight) error { return engine.ErrCapacity }
+
+// A guest that refuses to be told of queries in flight serves like one that cannot be told.
+func TestAGuestThatRefusesCountsServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		src := made("least_loaded seed=1", func(e *engine.Engine, _ uint64) engine.Machine { return stubborn{trapping{e, &fail}} })
+		b := balancerOf(t, src)
+		before := on(t, b, 3, "b")
+		require.NoError(t, b.Swap(ctx, src), "its block has the counts")
+		fail = true
+		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		time.Sleep(time.Second)
+		p := decide(t, b, Query{})
+		assert.Equal(t, engine.RegimeDirect, p.Decision.Regime, "another guest sits")
+		done(append(before, p))
+		assert.NoError(t, b.Close(ctx))
+	})
+}
+
+// prophetic has readings of the future.
+type prophetic struct{ *engine.Engine }
+
+func (m prophetic) Entries(now engine.Instant, dst []engine.Entry) ([]engine.Entry, error) {
+	future := engine.Instant(1) << 60
+	return append(dst, engine.Entry{ID: engine.IDOf("a"), At: future, Asked: future, RawRIF: 3, RawLatency: 4}), nil
+}
+
+// A guest's word on when its readings came stops no other machine's clock.
+func TestReadingsOfTheFutureAreOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := balancerOf(t, made("prequal seed=1", func(e *engine.Engine, _ uint64) engine.Machine { return prophetic{e} }))
+		require.NoError(t, b.Swap(ctx, natively("prequal seed=2")))
+		es := b.Entries()
+		require.Len(t, es, 1)
+		assert.LessOrEqual(t, es[0].At, b.Now())
+		assert.LessOrEqual(t, es[0].Asked, b.Now())
+		time.Sleep(time.Hour)
+		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		assert.Empty(t, b.Entries(), "it ages like any other")
+		assert.NoError(t, b.Close(ctx))
+	})
 }
