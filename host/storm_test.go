@@ -23,8 +23,7 @@ import (
 // frail is a guest that fails at any call, one in so many.
 type frail struct {
 	engine.Machine
-	at int
-	s  *frailSource
+	s *frailSource
 }
 
 type frailSource struct {
