@@ -183,6 +183,15 @@ var table = []Metric{
 			}
 			return s.Comparison.Different
 		})},
+	{Name: "headroom_compared_missed_total", Kind: Counter, Group: OfBalancer,
+		Help:  "Decisions that the compared policy did not make, because it had fallen behind.",
+		Rises: "It is slower than the traffic: what is reported of it is a sample, and as the live policy it would hold queries up.",
+		read: one(func(s *Snapshot) uint64 {
+			if s.Comparison == nil {
+				return 0
+			}
+			return s.Comparison.Missed
+		})},
 	{Name: "headroom_comparison_failed", Kind: Gauge, Group: OfBalancer,
 		Help:  "1 while a comparison is known to have ended by a failure of the compared policy's machine.",
 		Rises: "Do not swap to it; the report says what failed.",

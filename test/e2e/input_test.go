@@ -90,6 +90,10 @@ func TestBadInput(t *testing.T) {
 		"inspect no module":   {[]string{"inspect", filepath.Join(dir, "none.wasm")}, 2, "no such file"},
 		"inspect no wasm":     {[]string{"inspect", file("i.wasm", "hello")}, 2, "not a WebAssembly module"},
 		"inspect other wasm":  {[]string{"inspect", file("j.wasm", "\x00asm\x01\x00\x00\x00")}, 2, "unusable module"},
+		"swap and promote":    {[]string{"swap", "127.0.0.1:1", "--promote", "--spec", "random"}, 2, "--promote and --spec exclude each other"},
+		"swap and share":      {[]string{"swap", "127.0.0.1:1", "--spec", "random", "--share", "0.5"}, 2, "--share and --spec exclude each other"},
+		"swap and roll back":  {[]string{"swap", "127.0.0.1:1", "--rollback", "--module", "m.wasm"}, 2, "--rollback and --module exclude each other"},
+		"swap and compared":   {[]string{"swap", "127.0.0.1:1", "--compared", "--spec", "random"}, 2, "--compared and --spec exclude each other"},
 		"bench rounds":        {[]string{"bench", "--rounds", "0"}, 2, "--rounds 0"},
 		"demo too short":      {[]string{"demo", "--duration", "1s"}, 2, "give at least 200ms each"},
 	} {

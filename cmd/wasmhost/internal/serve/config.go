@@ -179,6 +179,18 @@ func (c *Config) Validate() error {
 	return c.Health.validate(c.Endpoints)
 }
 
+// readModule reads the module's file; nil for the module inside this binary, and for none.
+func (c *Config) readModule() ([]byte, error) {
+	if c.Module == "" {
+		return nil, nil
+	}
+	code, err := os.ReadFile(c.Module)
+	if err != nil {
+		return nil, fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))
+	}
+	return code, nil
+}
+
 // leastToken is the shortest token that is not guessed, in bytes.
 const leastToken = 16
 

@@ -2,12 +2,10 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/discovery"
+	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
 // reloader brings a changed configuration to a running proxy: endpoints, spec and module. Pools, requests in flight and
@@ -27,27 +26,17 @@ type reloader struct {
 	keeper  *discovery.Keeper
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	now    Config
-	digest [sha256.Size]byte // of the module's file
+	mu  sync.Mutex
+	now Config
 }
 
 // newReloader takes over the endpoints of a configuration that lists them; a file's are followed by its own keeper.
 func newReloader(c Config, b *host.Balancer, e *engines, w *watch, log *slog.Logger) *reloader {
 	r := &reloader{again: c.Again, b: b, engines: e, log: log, now: c}
-	r.digest, _ = digestOf(c.Module)
 	if c.File == "" {
 		r.keeper = w.newKeeper()
 	}
 	return r
-}
-
-func digestOf(file string) (d [sha256.Size]byte, code []byte) {
-	if file == "" {
-		return d, nil
-	}
-	code, _ = os.ReadFile(file)
-	return sha256.Sum256(code), code
 }
 
 // errNoConfig says that there is no file to read again.
@@ -67,15 +56,13 @@ func (r *reloader) reload(ctx context.Context) (done []string, err error) {
 	if fixed := needRestart(r.now, next); len(fixed) > 0 {
 		return nil, fmt.Errorf("%s can only be changed by a restart", strings.Join(fixed, ", "))
 	}
-	digest, code := digestOf(next.Module)
-	swap := next.Spec != r.now.Spec || next.Module != r.now.Module || digest != r.digest
-	var src host.Source
-	var taken func()
-	if swap {
-		if src, taken, err = r.engines.source(ctx, next.Spec, code, next.Module == ""); err != nil {
-			return nil, err
-		}
+	src, err := r.source(ctx, next)
+	if err != nil {
+		return nil, err
 	}
+	// What is live may be another's doing: a swap or a rollback through the admin listener. The file is what is asked for.
+	live := r.b.Source()
+	swap := src.Spec() != live.Spec() || src.Module() != live.Module()
 	moved := r.keeper != nil && !slices.Equal(next.Endpoints, r.now.Endpoints)
 	if moved {
 		// The keeper learns of those that serve only now: it has an order of its own, and the operator's is nicer to look at.
@@ -89,13 +76,28 @@ func (r *reloader) reload(ctx context.Context) (done []string, err error) {
 			if moved {
 				err = errors.Join(err, r.keeper.Update(snapshotOf(r.now.Endpoints)))
 			}
-			return nil, err
+			return nil, fmt.Errorf("--spec %q: %w", next.Spec, err)
 		}
-		taken()
 		done = append(done, "policy")
 	}
-	r.now, r.digest = next, digest
+	r.now = next
 	return done, nil
+}
+
+// source is what the configuration asks for: the live one's module where that is the same.
+func (r *reloader) source(ctx context.Context, c Config) (host.Source, error) {
+	code, err := c.readModule()
+	if err != nil {
+		return host.Source{}, err
+	}
+	if code == nil && c.Engine != "native" {
+		code = dist.Engine
+	}
+	src, err := r.engines.source(ctx, c.Spec, code)
+	if err != nil && c.Module != "" {
+		err = fmt.Errorf("--module %s: %w", c.Module, err)
+	}
+	return src, err
 }
 
 // needRestart names the settings that differ and are read at the start only.

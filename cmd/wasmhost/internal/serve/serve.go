@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -206,14 +205,11 @@ func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		return b, &engines{}, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
+		return b, &engines{b: b}, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
 	}
-	var code []byte
-	if c.Module != "" {
-		var err error
-		if code, err = os.ReadFile(c.Module); err != nil {
-			return nil, nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
-		}
+	code, err := c.readModule()
+	if err != nil {
+		return nil, nil, nil, &InputError{err}
 	}
 	rt, m, err := module.Open(ctx, c.Cache, code, callLimit, host.WithFuel(c.Fuel),
 		host.WithWarningHandler(func(err error) { log.Warn("the module is slow", "module", c.Module, "error", err) }))
@@ -230,7 +226,7 @@ func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, rt.Close(ctx))
 	}
-	return b, &engines{runtime: rt, module: m}, func() error {
+	return b, &engines{b: b, runtime: rt}, func() error {
 		ctx, cancel := closing()
 		defer cancel()
 		return errors.Join(b.Close(ctx), rt.Close(context.WithoutCancel(ctx)))

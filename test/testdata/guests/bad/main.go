@@ -18,6 +18,7 @@ type bad struct {
 	*policy.RoundRobin
 	set    *engine.Set
 	probes uint32 // that it says a query has
+	words  int    // of its state block
 }
 
 func parse(spec string) (engine.Policy, error) {
@@ -26,6 +27,8 @@ func parse(spec string) (engine.Policy, error) {
 	case "bad":
 	case "bad probes":
 		b.probes = 99
+	case "bad block":
+		b.words = 3 << 20
 	default:
 		return nil, &engine.ConfigError{Policy: spec, Reason: "only bad is known here"}
 	}
@@ -33,6 +36,12 @@ func parse(spec string) (engine.Policy, error) {
 }
 
 func (b *bad) Inspect(_ *engine.Counters, f *engine.Fit) { f.Probes, f.Wait = b.probes, b.probes }
+
+func (b *bad) Layout() engine.Layout {
+	l := b.RoundRobin.Layout()
+	l.Fixed += b.words
+	return l
+}
 
 func (b *bad) Name() string { return "bad" }
 func (b *bad) Spec() string { return "bad" }
