@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headroom-lb/headroom/showcase/experiment"
+	"github.com/headroom-lb/headroom/showcase/paper"
 )
 
 // experiments are those that there are; tests add some that take no time.
@@ -36,6 +38,8 @@ type simulation struct {
 	journals  []string
 	shard     string
 	mergeOnly bool
+	plot      string
+	docs      string
 
 	part experiment.Shard // shard, read
 	read []string         // journals that are arguments
@@ -59,9 +63,11 @@ func newSimulateCmd() *cobra.Command {
 			"  showcase simulate sinkhole --only 'one of four' --seeds 20\n" +
 			"  showcase simulate sinkhole --only shipped --json | jq '.cases[].cells[0].median'\n" +
 			"  showcase simulate sinkhole --csv > sinkhole.csv\n" +
+			"  showcase simulate sinkhole --plot sinkhole.svg\n" +
 			"  showcase simulate sinkhole --journal sinkhole.jsonl            again after Ctrl-C: it goes on\n" +
 			"  showcase simulate all --shard 1/3 --journal 1.jsonl            on the first of three machines\n" +
-			"  showcase simulate all --merge-only [123].jsonl                 all of them, or what is missing",
+			"  showcase simulate all --merge-only [123].jsonl                 all of them, or what is missing\n" +
+			"  showcase simulate all --docs docs --journal all.jsonl          write docs/paper.md",
 		Args:              func(_ *cobra.Command, args []string) error { return o.args(args) },
 		ValidArgsFunction: completeExperiment,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -82,6 +88,8 @@ func newSimulateCmd() *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "print one JSON document, with the value of every seed and the verdicts")
 	f.BoolVar(&o.csv, "csv", false, "print a line for each case and seed, set apart by commas")
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 if a line fails that is not known to")
+	f.StringVar(&o.plot, "plot", "", "draw the experiment's plot as SVG into this `file`; further plots into file-2.svg and so on")
+	f.StringVar(&o.docs, "docs", "", "write paper.md and its pictures into this `directory`; for all experiments")
 	f.StringArrayVar(&o.journals, "journal", nil, "`file` to keep finished runs in and to go on from; repeatable: further ones are only read")
 	f.StringVar(&o.shard, "shard", "", "run only part `i/n` of the runs, 1/n to n/n, into the journal; 0/n is n/n")
 	f.BoolVar(&o.mergeOnly, "merge-only", false, "run nothing: name what the journals lack")
@@ -137,6 +145,14 @@ func (o *simulation) args(args []string) error {
 		return wrong("--json and --csv: give one of them")
 	case o.csv && args[0] == everything:
 		return wrong("--csv has the columns of one experiment: give one, or --json")
+	case o.docs != "" && (args[0] != everything || o.only != ""):
+		return wrong("--docs writes a page of all experiments: showcase simulate all --docs %s, without --only", o.docs)
+	case o.plot != "" && args[0] == everything:
+		return wrong("--plot draws one experiment: give one, or --docs")
+	case o.plot != "" && filepath.Ext(o.plot) != ".svg":
+		return wrong("--plot %s: give a file that ends in .svg", o.plot)
+	case o.plot != "" && len(named(args[0])[0].Plots) == 0:
+		return wrong("%s has no plot: leave out --plot", args[0])
 	case o.mergeOnly && len(o.journals)+len(args) == 1:
 		return wrong("--merge-only merges journals: name them, as in showcase simulate %s --merge-only 1.jsonl 2.jsonl", args[0])
 	}
@@ -158,8 +174,8 @@ func (o *simulation) args(args []string) error {
 		return wrong("--shard %s: must be i/n with i from 1 to n, such as 2/3", o.shard)
 	case len(o.journals) == 0:
 		return wrong("--shard %s: give the file for its runs with --journal", o.shard)
-	case o.json || o.csv || o.strict || o.mergeOnly:
-		return wrong("--shard only fills its journal: give --json, --csv, --strict or --merge-only when all shards are merged")
+	case o.json || o.csv || o.strict || o.mergeOnly || o.plot != "" || o.docs != "":
+		return wrong("--shard only fills its journal: give other flags when all shards are merged")
 	}
 	return nil
 }
@@ -197,6 +213,9 @@ func (o *simulation) run(c *cobra.Command, name string) error {
 			fmt.Fprintln(c.ErrOrStderr(), "missing:", run)
 		}
 		return fmt.Errorf("%w; leave out --merge-only to run them", err)
+	}
+	if err := o.draw(results); err != nil {
+		return err
 	}
 	if err := o.print(c.OutOrStdout(), name, results); err != nil {
 		return err
@@ -266,6 +285,35 @@ func globbed(patterns []string) ([]string, error) {
 		out = append(out, m...)
 	}
 	return out, nil
+}
+
+// draw writes the files that were asked for.
+func (o *simulation) draw(results []*experiment.Result) error {
+	if o.plot != "" {
+		for i, f := range results[0].Figures() {
+			if err := os.WriteFile(paper.PlotName(o.plot, i), f.SVG(), 0o644); err != nil {
+				return fmt.Errorf("cannot write the plot: %w; give a file in a directory that exists", err)
+			}
+		}
+	}
+	if o.docs == "" {
+		return nil
+	}
+	files, err := paper.Write(results)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(o.docs, filepath.FromSlash(f.Path))
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, f.Text, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write the page: %w; give a directory that can be written with --docs", err)
+		}
+	}
+	return nil
 }
 
 func (o *simulation) print(out io.Writer, name string, results []*experiment.Result) error {

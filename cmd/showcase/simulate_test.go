@@ -99,9 +99,11 @@ func TestSimulateOutputs(t *testing.T) {
 	assert.Len(t, lines, 1+2*len(doc.Cases))
 	assert.Equal(t, []string{"situation", "rule", "seed", "failed %"}, lines[0][:4])
 
-	table := strings.Split(strings.TrimRight(run(), "\n"), "\n")
+	figures, verdicts, _ := strings.Cut(run(), "\n\n")
+	table := strings.Split(figures, "\n")
 	assert.Len(t, table, 1+len(doc.Cases))
 	assert.Regexp(t, `^situation +rule +failed %`, table[0])
+	assert.Regexp(t, `(?m)^H1  not judged  .* was not run, and 1 more$`, verdicts)
 }
 
 // A signal ends a long run soon, with one line that says so, and prints no half results.

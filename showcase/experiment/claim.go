@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ func (s Seen) At(column string, keys ...string) Value {
 		return vs[0]
 	}
 	if len(vs) > 1 {
-		*s.missing = append(*s.missing, "more than one case is "+strings.Join(keys, ", "))
+		*s.missing = append(*s.missing, fmt.Sprintf("which of %d cases that are %s", len(vs), strings.Join(keys, ", ")))
 	}
 	return Value{what(column, keys), math.NaN()}
 }
@@ -37,7 +38,7 @@ func (s Seen) Each(column string, keys ...string) []Value {
 	col := slices.IndexFunc(s.r.Columns, func(c Column) bool { return c.Name == column })
 	var out []Value
 	for _, c := range s.r.Cases {
-		if col < 0 || slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(c.Keys, k) }) {
+		if col < 0 || !c.has(keys) {
 			continue
 		}
 		v := Value{what(column, c.Keys), math.NaN()}

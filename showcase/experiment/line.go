@@ -72,7 +72,11 @@ func (r *Result) judge() {
 // Summary is an outcome in a few words, and why.
 func (o Outcome) Summary() (verdict, why string) {
 	if o.Missing != nil {
-		return "not judged", "was not run: " + strings.Join(o.Missing, "; ")
+		why = o.Missing[0] + " was not run"
+		if n := len(o.Missing) - 1; n > 0 {
+			why += fmt.Sprintf(", and %d more", n)
+		}
+		return "not judged", why
 	}
 	var failing []string
 	var first *Claim

@@ -3,6 +3,7 @@ package experiment
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,8 +51,8 @@ A5  holds 3/3               few fail: it was known to fail: a shorter run
 B1  holds in the mean       few fail
 B2  FAILS in the mean       few fail: 4.25 > 4.2, failed of calm, on
 C1  FAILS in seed 2         it comes back: never > 40, back of calm, on
-D1  not judged              elsewhere: was not run: failed of hail, on
-D2  not judged              vague: was not run: more than one case is on
+D1  not judged              elsewhere: failed of hail, on was not run
+D2  not judged              vague: which of 2 cases that are on was not run
 E1  FAILS in seeds 1, 2, 3  nothing
 F1  FAILS in seed 2         a ratio: no value is not >= 1, back of storm, on / back of calm, on
 `, b.String())
@@ -120,6 +121,26 @@ func checkReport(t *testing.T, e Experiment) {
 		placed += len(c.Published)
 	}
 	assert.Equal(t, len(e.Published), placed, "%s: every published figure is of one case and column", e.Name)
+	for _, p := range e.Plots {
+		assert.NotEmpty(t, p.Title)
+		assert.Contains(t, e.Keys, p.X)
+		if p.Series != "" {
+			assert.Contains(t, e.Keys, p.Series)
+		}
+		for _, y := range p.Y {
+			assert.True(t, slices.ContainsFunc(e.Columns, func(c Column) bool { return c.Name == y }), "%s plots %s", e.Name, y)
+		}
+		if p.Lead != "" || p.Where != nil {
+			assert.Subset(t, e.Values(), append(slices.Clone(p.Where), p.Lead))
+		}
+	}
+	if !t.Failed() {
+		for _, f := range r.Figures() {
+			for _, p := range f.Panels {
+				assert.NotEmpty(t, p.Series, "%s: %s shows nothing", e.Name, f.Title)
+			}
+		}
+	}
 	r.judge()
 	ids := map[string]bool{}
 	for _, o := range r.Lines {

@@ -35,9 +35,7 @@ func (r *Result) Figures() []plot.Figure {
 
 func (r *Result) figure(p Plot) plot.Figure {
 	f := plot.Figure{Title: p.Title, About: p.About}
-	cases := slices.DeleteFunc(slices.Clone(r.Cases), func(c Case) bool {
-		return slices.ContainsFunc(p.Where, func(k string) bool { return !slices.Contains(c.Keys, k) })
-	})
+	cases := slices.DeleteFunc(slices.Clone(r.Cases), func(c Case) bool { return !c.has(p.Where) })
 	x, series := slices.Index(r.Keys, p.X), slices.Index(r.Keys, p.Series)
 	var rows []string
 	numbers := true
@@ -82,12 +80,16 @@ func (r *Result) figure(p Plot) plot.Figure {
 	return f
 }
 
-// point is a case's measurement: its mean with the interval, and the paper's figure.
+// point is a case's measurement: its mean with the interval, or its median where there is no mean,
+// and the paper's figure.
 func (c *Case) point(x float64, column int, name string) plot.Point {
 	p := plot.Point{X: x, Y: plot.Nothing, Low: plot.Nothing, High: plot.Nothing, Published: plot.Nothing}
 	if cell := c.Cells[column]; len(cell) > 0 {
 		p.Y = cell.Mean()
 		p.Low, p.High = cell.Interval()
+		if math.IsInf(p.Y, 1) { // under some seeds it did not end
+			p.Y, _, _ = cell.Spread()
+		}
 	}
 	if cited, ok := c.cited(name); ok {
 		p.Published = cited.Value
@@ -100,7 +102,11 @@ func (r *Result) note() string {
 	s := r.Size
 	text := fmt.Sprintf("%d replicas, %d clients. ", s.Replicas, s.Clients)
 	if s.Seeds > 1 {
-		text += fmt.Sprintf("Means of %d seeds with 95 %% intervals.", s.Seeds)
+		text += fmt.Sprintf("Means of %d seeds with 95 %% intervals", s.Seeds)
+		if slices.ContainsFunc(r.Cases, Case.unended) {
+			text += "; medians where under some seed it did not end"
+		}
+		text += "."
 	} else {
 		text += "One seed."
 	}
@@ -108,6 +114,13 @@ func (r *Result) note() string {
 		text += " Published: " + strings.Join(sources, ", ") + "."
 	}
 	return text
+}
+
+// unended reports whether something did not end under a seed.
+func (c Case) unended() bool {
+	return slices.ContainsFunc(c.Cells, func(cell Cell) bool {
+		return slices.ContainsFunc(cell, func(v float64) bool { return math.IsInf(v, 1) })
+	})
 }
 
 // leading reads the number that a key begins with, as in "70 %".

@@ -1,7 +1,11 @@
 package experiment
 
 // All lists the experiments in the order of the paper, then our own.
-func All() []Experiment { return []Experiment{sinkhole()} }
+func All() []Experiment {
+	s := sinkhole()
+	s.Report = sinkholeReport()
+	return []Experiment{s}
+}
 
 // Named finds an experiment.
 func Named(name string) (Experiment, bool) {

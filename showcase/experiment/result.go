@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -84,4 +85,63 @@ func studentT(freedom int) float64 {
 	}
 	v := float64(freedom)
 	return 1.959964 + 2.372271/v + 2.822499/(v*v) + 2.555850/(v*v*v)
+}
+
+// Cell finds the measurement of a column for the one case that has all these keys.
+func (r *Result) Cell(column string, keys ...string) (Cell, error) {
+	c, i, err := r.lookup(column, keys)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Cells[i]) == 0 {
+		return nil, fmt.Errorf("%s does not apply", what(column, keys))
+	}
+	return c.Cells[i], nil
+}
+
+// Paper is the published figure of a column for the one case that has all these keys.
+func (r *Result) Paper(column string, keys ...string) (string, error) {
+	c, i, err := r.lookup(column, keys)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := c.cited(column); !ok {
+		return "", fmt.Errorf("%s is not published", what(column, keys))
+	}
+	return r.Columns[i].paper(*c), nil
+}
+
+// Show writes a value as the table does.
+func (r *Result) Show(column string, v float64) string {
+	i := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == column })
+	return r.Columns[i].one(v)
+}
+
+func (r *Result) lookup(column string, keys []string) (*Case, int, error) {
+	i := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == column })
+	var found []*Case
+	for k := range r.Cases {
+		if c := &r.Cases[k]; c.has(keys) {
+			found = append(found, c)
+		}
+	}
+	if i < 0 || len(found) != 1 {
+		return nil, 0, fmt.Errorf("%s: there are %d such cases, and must be one column and one case", what(column, keys), len(found))
+	}
+	return found[0], i, nil
+}
+
+// has reports whether a case has all these keys.
+func (c *Case) has(keys []string) bool {
+	return !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(c.Keys, k) })
+}
+
+// Held is how many lines hold.
+func (r *Result) Held() (n int) {
+	for _, l := range r.Lines {
+		if l.Holds {
+			n++
+		}
+	}
+	return n
 }

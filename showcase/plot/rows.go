@@ -99,7 +99,7 @@ func (c *canvas) rangeOf(series Series, pt Point, s scale, y float64) {
 	paper := math.NaN()
 	if !math.IsNaN(pt.Published) {
 		paper = s.at(pt.Published)
-		c.put(`<path class="range c%d" stroke-width="1" stroke-dasharray="2 3" d="M%s %sH%s"/>`, l.colour(), px(min(paper, x)), px(y), px(max(paper, x)))
+		c.put(`<path class="range c%d" stroke-width="1" stroke-dasharray="2 3" d="M%s %sH%s"/>`, l.colour(), px(x), px(y), px(paper-math.Copysign(min(6, math.Abs(paper-x)), paper-x)))
 		c.mark(l, paper, y, "hollow")
 	}
 	c.mark(l, x, y, "mark")
