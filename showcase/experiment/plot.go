@@ -35,7 +35,13 @@ func (r *Result) Figures() []plot.Figure {
 
 func (r *Result) figure(p Plot) plot.Figure {
 	f := plot.Figure{Title: p.Title, About: p.About}
-	cases := slices.DeleteFunc(slices.Clone(r.Cases), func(c Case) bool { return !c.has(p.Where) })
+	var columns []int
+	for _, name := range p.Y {
+		columns = append(columns, slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name }))
+	}
+	cases := slices.DeleteFunc(slices.Clone(r.Cases), func(c Case) bool {
+		return !c.has(p.Where) || !slices.ContainsFunc(columns, func(i int) bool { return len(c.Cells[i]) > 0 })
+	})
 	x, series := slices.Index(r.Keys, p.X), slices.Index(r.Keys, p.Series)
 	var rows []string
 	numbers := true
@@ -46,8 +52,7 @@ func (r *Result) figure(p Plot) plot.Figure {
 		_, ok := leading(c.Keys[x])
 		numbers = numbers && ok
 	}
-	for _, name := range p.Y {
-		i := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
+	for _, i := range columns {
 		col := r.Columns[i]
 		panel := plot.Panel{Title: col.Name + ", " + col.Unit, Y: plot.Axis{Log: p.LogY, Beyond: col.one(math.Inf(1))}}
 		if numbers {
@@ -72,7 +77,7 @@ func (r *Result) figure(p Plot) plot.Figure {
 				k = len(panel.Series)
 				panel.Series = append(panel.Series, plot.Series{Name: name, Lead: name == p.Lead})
 			}
-			panel.Series[k].Points = append(panel.Series[k].Points, c.point(at, i, col.Name))
+			panel.Series[k].Points = append(panel.Series[k].Points, c.point(at, i, col))
 		}
 		f.Panels = append(f.Panels, panel)
 	}
@@ -82,16 +87,19 @@ func (r *Result) figure(p Plot) plot.Figure {
 
 // point is a case's measurement: its mean with the interval, or its median where there is no mean,
 // and the paper's figure.
-func (c *Case) point(x float64, column int, name string) plot.Point {
+func (c *Case) point(x float64, i int, col Column) plot.Point {
 	p := plot.Point{X: x, Y: plot.Nothing, Low: plot.Nothing, High: plot.Nothing, Published: plot.Nothing}
-	if cell := c.Cells[column]; len(cell) > 0 {
+	if cell := c.Cells[i]; len(cell) > 0 {
 		p.Y = cell.Mean()
 		p.Low, p.High = cell.Interval()
+		if col.Within > 0 {
+			p.High = min(p.High, col.Within) // no mean is beyond
+		}
 		if math.IsInf(p.Y, 1) { // under some seeds it did not end
 			p.Y, _, _ = cell.Spread()
 		}
 	}
-	if cited, ok := c.cited(name); ok {
+	if cited, ok := c.cited(col.Name); ok {
 		p.Published = cited.Value
 	}
 	return p

@@ -69,7 +69,7 @@ func (c *canvas) linePanel(p Panel, in box, direct bool) {
 func along(a Axis, xs []float64, from, to float64) scale {
 	s := scale{log: a.Log, low: math.Inf(1), high: math.Inf(-1), from: from, to: to}
 	for _, x := range xs {
-		if a.Log && x <= 0 {
+		if a.Log && x < tiny {
 			s.zero = true
 			continue
 		}

@@ -92,7 +92,7 @@ func (c *canvas) rangeOf(series Series, pt Point, s scale, y float64) {
 	if !s.log {
 		c.put(`<rect class="bar c%d" x="%s" y="%s" width="%s" height="9"/>`, l.colour(), px(s.from), px(y-4.5), px(x-s.from))
 	}
-	if !math.IsNaN(pt.Low) && !math.IsInf(pt.Y, 0) {
+	if !math.IsNaN(pt.Low) && !math.IsNaN(pt.High) && !math.IsInf(pt.Y, 0) {
 		low, high = s.at(pt.Low), s.at(pt.High)
 		c.put(`<path class="range c%d" stroke-width="2.4" d="M%s %sH%s"/>`, l.colour(), px(low), px(y), px(high))
 	}

@@ -22,6 +22,9 @@ const (
 	railRoom = 30.0
 )
 
+// tiny is what counts as 0 on a logarithmic scale: no measurement is less and not 0.
+const tiny = 1e-9
+
 // measure makes a scale of measurements: one that all finite values fit in.
 func measure(a Axis, values []float64, from, to float64) scale {
 	s := scale{log: a.Log, low: math.Inf(1), high: math.Inf(-1), from: from, to: to}
@@ -30,7 +33,7 @@ func measure(a Axis, values []float64, from, to float64) scale {
 		case math.IsNaN(v):
 		case math.IsInf(v, 0):
 			s.rail = true
-		case a.Log && v <= 0:
+		case a.Log && v < tiny:
 			s.zero = true
 		default:
 			s.low, s.high = min(s.low, v), max(s.high, v)
@@ -50,7 +53,9 @@ func measure(a Axis, values []float64, from, to float64) scale {
 		s.low, s.high = 1, 10
 	}
 	if a.Log {
-		s.low, s.high = below(s.low), above(s.high)
+		if s.low, s.high = below(s.low), above(s.high); s.low == s.high {
+			s.low, s.high = s.low/2, s.high*2
+		}
 		return s
 	}
 	step := niceStep(max(s.high, 0) / 5)
@@ -67,7 +72,7 @@ func (s scale) at(v float64) float64 {
 	switch {
 	case math.IsInf(v, 1):
 		return s.to + way*railRoom*0.6
-	case s.log && v <= 0 && s.zero:
+	case s.log && v < tiny && s.zero:
 		return s.from - way*zeroRoom*0.6
 	}
 	v = min(max(v, s.low), s.high)
@@ -133,7 +138,8 @@ func below(v float64) float64 {
 	return base
 }
 
-// Number writes a value in at most four significant digits, with commas between thousands.
+// Number writes a value in three significant digits, or in whole numbers, with commas between
+// thousands.
 func Number(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -141,7 +147,7 @@ func Number(v float64) string {
 	case v == 0:
 		return "0"
 	}
-	digits := max(0, 3-int(math.Floor(math.Log10(math.Abs(v)))))
+	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
 	text := strconv.FormatFloat(v, 'f', min(digits, 6), 64)
 	whole, rest, point := strings.Cut(text, ".")
 	if point {
