@@ -162,6 +162,17 @@ func TestJournalSurvivesAKill(t *testing.T) {
 	}
 }
 
+// A header that was torn is written again.
+func TestJournalWithATornHeader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	require.NoError(t, os.WriteFile(path, []byte(`{"journal":1,"bu`), 0o600))
+	want, errs, code := toy(t, "simulate", "toy", "--journal", path)
+	require.Zero(t, code, errs)
+	got, errs, code := toy(t, "simulate", "toy", "--merge-only", path)
+	require.Zero(t, code, errs)
+	assert.Equal(t, want, got)
+}
+
 func TestJournalMistakes(t *testing.T) {
 	dir := t.TempDir()
 	notes := filepath.Join(dir, "notes.txt")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -176,6 +177,37 @@ func TestTimeLeft(t *testing.T) {
 	assert.EqualValues(t, 0, seen[len(seen)-1])
 	assert.Less(t, seen[1], seen[0])
 	assert.EqualValues(t, 50, s.parts[0].cost[8])
+}
+
+// A case that was not measured costs what its experiment's others do; an experiment that was not
+// costs what the others do.
+func TestTimeLeftOfSeveralExperiments(t *testing.T) {
+	s := study(t, few(), odd())
+	require.NoError(t, s.take(Record{"few", []string{"a"}, 1, []float64{0}, 100}))
+	assert.EqualValues(t, 8*100+9*100, s.estimate(s.todo(Shard{}), 1))
+	require.NoError(t, s.take(Record{"odd", []string{"x"}, 1, []float64{0, 0}, 300}))
+	assert.EqualValues(t, 8*100+8*300, s.estimate(s.todo(Shard{}), 1))
+}
+
+// Thousands of cases are no burden to plan, resume and show.
+func TestThousandsOfCases(t *testing.T) {
+	e := Experiment{Name: "e", Keys: []string{"case"}, Columns: []Column{{Name: "v"}}}
+	e.cases = func(Size) []run {
+		var rs []run
+		for i := range 3000 {
+			rs = append(rs, run{[]string{strconv.Itoa(i)}, func(context.Context, uint64) ([]float64, error) { return []float64{1}, nil }})
+		}
+		return rs
+	}
+	s, err := NewStudy([]Experiment{e}, Size{5, 10, 1}, "")
+	require.NoError(t, err)
+	text, runs := written(t, s, Shard{})
+	require.Equal(t, 15_000, runs)
+	again, err := NewStudy([]Experiment{e}, Size{5, 10, 1}, "")
+	require.NoError(t, err)
+	_, err = again.Take(text, "b1", true)
+	require.NoError(t, err)
+	require.Empty(t, again.Missing(Shard{}))
 }
 
 func TestWorkRefuses(t *testing.T) {

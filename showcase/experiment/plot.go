@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -78,6 +79,9 @@ func (r *Result) figure(p Plot) plot.Figure {
 				panel.Series = append(panel.Series, plot.Series{Name: name, Lead: name == p.Lead})
 			}
 			panel.Series[k].Points = append(panel.Series[k].Points, c.point(at, i, col))
+		}
+		for k := range panel.Series {
+			slices.SortStableFunc(panel.Series[k].Points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) })
 		}
 		f.Panels = append(f.Panels, panel)
 	}
