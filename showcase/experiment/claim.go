@@ -131,9 +131,9 @@ func brief(v float64) string {
 
 // MarshalJSON gives null for what did not end or does not apply.
 func (c Claim) MarshalJSON() ([]byte, error) {
-	b := strconv.AppendQuote([]byte(`{"what":`), c.What)
+	b := quoted([]byte(`{"what":`), c.What)
 	b = number(append(b, `,"value":`...), c.Value)
-	b = strconv.AppendQuote(append(b, `,"relation":`...), c.Relation)
+	b = quoted(append(b, `,"relation":`...), c.Relation)
 	b = number(append(b, `,"bound":`...), c.Bound)
 	b = strconv.AppendBool(append(b, `,"holds":`...), c.Holds)
 	return append(b, '}'), nil

@@ -186,7 +186,8 @@ func TestTimeLeftOfSeveralExperiments(t *testing.T) {
 	require.NoError(t, s.take(Record{"few", []string{"a"}, 1, []float64{0}, 100}))
 	assert.EqualValues(t, 8*100+9*100, s.estimate(s.todo(Shard{}), 1))
 	require.NoError(t, s.take(Record{"odd", []string{"x"}, 1, []float64{0, 0}, 300}))
-	assert.EqualValues(t, 8*100+8*300, s.estimate(s.todo(Shard{}), 1))
+	require.NoError(t, s.take(Record{"odd", []string{"y"}, 1, []float64{0, 0}, 500}))
+	assert.EqualValues(t, 8*100+2*300+2*500+3*400, s.estimate(s.todo(Shard{}), 1))
 }
 
 // Thousands of cases are no burden to plan, resume and show.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -35,6 +36,14 @@ func (c Cell) MarshalJSON() ([]byte, error) {
 		b = number(b, v)
 	}
 	return append(b, "]}"...), nil
+}
+
+func quoted(b []byte, s string) []byte {
+	q, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // any string has a JSON
+	}
+	return append(b, q...)
 }
 
 func number(b []byte, v float64) []byte {

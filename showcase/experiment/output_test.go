@@ -123,6 +123,9 @@ func TestPublishedFiguresStandBesideOurs(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"column":"failed","value":2.25,"source":"Fig. 7"},{"column":"back","value":null,"source":"Fig. 7"}]`, string(j))
 	assert.Equal(t, []string{"Fig. 7"}, r.Sources())
+	j, err = json.Marshal(Cited{Column: "a\x7f\"b", Source: "§ 5, \u00a0"})
+	require.NoError(t, err, "any name is valid JSON")
+	assert.JSONEq(t, `{"column":"a\u007f\"b","value":0,"source":"§ 5, \u00a0"}`, string(j))
 }
 
 func TestCiteRefusesWhatItCannotRead(t *testing.T) {

@@ -75,9 +75,9 @@ type Cited struct {
 
 // MarshalJSON gives null for a time-out.
 func (c Cited) MarshalJSON() ([]byte, error) {
-	b := strconv.AppendQuote([]byte(`{"column":`), c.Column)
+	b := quoted([]byte(`{"column":`), c.Column)
 	b = number(append(b, `,"value":`...), c.Value)
-	b = strconv.AppendQuote(append(b, `,"source":`...), c.Source)
+	b = quoted(append(b, `,"source":`...), c.Source)
 	return append(b, '}'), nil
 }
 

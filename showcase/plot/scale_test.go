@@ -133,7 +133,7 @@ func TestColoursHaveContrast(t *testing.T) {
 		require.Len(t, colour, colours+3, theme)
 		for name, l := range colour {
 			least := 3.0
-			if name == "text" || name == "soft" {
+			if name != "c4" { // which names are not written in
 				least = 4.5
 			}
 			if name != "panel" {

@@ -29,7 +29,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neu
 .c0 { --c: var(--c0); } .c1 { --c: var(--c1); } .c2 { --c: var(--c2); } .c3 { --c: var(--c3); } .c4 { --c: var(--c4); } .c5 { --c: var(--c5); }
 .line, .range { stroke: var(--c); } .band { fill: var(--c); fill-opacity: 0.18; } .bar { fill: var(--c); fill-opacity: 0.32; }
 .mark { fill: var(--c); stroke: var(--panel); stroke-width: 1; } .hollow { fill: none; stroke: var(--c); stroke-width: 1.8; }
-.label { fill: var(--c); } .halo { stroke: var(--panel); stroke-width: 4; paint-order: stroke; stroke-linejoin: round; } .lead-to { stroke: var(--c); stroke-opacity: 0.6; }
+.label { fill: var(--c); } .label.c4 { fill: var(--soft); } .halo { stroke: var(--panel); stroke-width: 4; paint-order: stroke; stroke-linejoin: round; } .lead-to { stroke: var(--c); stroke-opacity: 0.6; }
 @media (prefers-contrast: more) { :root { --grid: var(--soft); --soft: var(--text); } }
 `
 
