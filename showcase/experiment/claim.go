@@ -58,7 +58,7 @@ func (s Seen) Each(column string, keys ...string) []Value {
 
 func what(column string, keys []string) string { return column + " of " + strings.Join(keys, ", ") }
 
-// Over is a ratio. Of two that did not end it is NaN, of which no claim holds.
+// Over is a ratio. Of two that did not end, or two zeroes, it is NaN, of which no claim holds.
 func (v Value) Over(by Value) Value { return Value{v.What + " / " + by.What, v.V / by.V} }
 
 // Claim is a comparison of a value with a bound.
