@@ -62,7 +62,8 @@ var importTable = []rule{
 	{pkg: "host/observe/prometheus", ours: []string{"engine", "host", "host/observe"}, foreign: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "showcase/sim", ours: []string{"engine", "engine/probe", "engine/policy"}, std: with(pure, "math", "container/heap")},
-	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim"}, noStd: []string{"net", "os", "time", "math/rand"}},
+	{pkg: "showcase/plot", std: []string{"bytes", "fmt", "math", "slices", "strconv", "strings"}},
+	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim", "showcase/plot"}, noStd: []string{"net", "os", "time", "math/rand"}},
 	{pkg: "showcase/...", ours: []string{"engine/...", "host", "showcase/...", "web"}, foreign: []string{templ, websocket}},
 	{pkg: "web"},
 
