@@ -28,7 +28,7 @@ var (
 	pathPattern    = regexp.MustCompile(`(?:^|[\s(=>])(?:\./)?((?:engine|wasm|host|showcase|web|cmd|test|docs|deploy|\.ci)(?:/[\w.-]+)+/?|[\w.-]+\.(?:md|yml|mod))(?:$|[\s):,])`)
 	commandPattern = regexp.MustCompile(`(?:^|[\s/(])wasmhost ([a-z]+)`)
 	makePattern    = regexp.MustCompile(`(?:^|[\s(])make ([a-z][a-z-]*)`)
-	flagPattern    = regexp.MustCompile(`(?:^|[\s(\[])--([a-z][a-z-]*)`)
+	flagPattern    = regexp.MustCompile(`(?:^|[\s(\[])--([a-z][a-z0-9-]*)`)
 	metricPattern  = regexp.MustCompile(`headroom_[a-z_]+`)
 	rowPattern     = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\|")
 	mirrorPattern  = regexp.MustCompile("(?s)<!-- mirrors (\\S+) (Example\\w*) -->\n+```go\n(.*?)```")

@@ -89,7 +89,7 @@ Exit codes: 0 worked, 1 failed, 2 was asked wrongly.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.AddCommand(newDemoCmd(), newServeCmd(), newReplicaCmd(), newReplayCmd(), newSwapCmd(), newRecordCmd(), newInspectCmd(),
+	root.AddCommand(newDemoCmd(), newServeCmd(), newCheckCmd(), newReplicaCmd(), newReplayCmd(), newSwapCmd(), newRecordCmd(), newInspectCmd(),
 		newVerifyCmd(), newBenchCmd())
 	return root
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,7 +31,7 @@ func newServeCmd() *cobra.Command {
 inside this binary, or in the one given with --module. Flags override the file given with --config.
 
 The admin listener answers /metrics, /healthz, /readyz, /pool, /spec and POST /status; GET / lists them.
-With --config, SIGHUP reads the file again: endpoints, spec and module change under traffic, and a file that is wrong
+With --config, SIGHUP reads the file again: endpoints, spec, module and certificate change under traffic, and a file that is wrong
 changes nothing. SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		Example: `  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002
   wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80
@@ -59,7 +61,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 			if err != nil {
 				return badInput("%w", err)
 			}
-			if file != "" {
+			if file != "" || c.Edge.TLS() {
 				hangup := make(chan os.Signal, 1)
 				signal.Notify(hangup, syscall.SIGHUP)
 				defer signal.Stop(hangup)
@@ -75,7 +77,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 	}
 	f := cmd.Flags()
 	f.TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error; debug has one decision in 100")
-	f.StringVar(&file, "config", "", "YAML file with listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file and the settings of health, retries and hedges as their flags with _ for -")
+	f.StringVar(&file, "config", "", "YAML file of settings, named as their flags with _ for -; wasmhost check says what is wrong with one, and lists all")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "address of the proxy")
 	f.StringVar(&flags.Admin, "admin", flags.Admin, `address of the admin listener, or "off"`)
 	f.StringArrayVar(&endpoints, "endpoint", nil, "base URL of a replica; give it once for each")
@@ -93,6 +95,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	healthFlags(cmd, &flags.Health)
 	attemptsFlags(cmd, &flags.Attempts)
+	edgeFlags(cmd, &flags.Edge)
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "log-level", "debug", "info", "warn", "error")
 	complete(cmd, "spec", policy.Names()...)
@@ -102,9 +105,17 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 	return cmd
 }
 
+// settingOf is the name in a file of what a flag gives.
+func settingOf(flag string) string {
+	if flag == "endpoint" {
+		return "endpoints"
+	}
+	return strings.ReplaceAll(flag, "-", "_")
+}
+
 // override puts the flags that were given over the config.
 func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints []string) {
-	for name, set := range map[string]func(){
+	all := map[string]func(){
 		"listen":     func() { c.Listen = flags.Listen },
 		"admin":      func() { c.Admin = flags.Admin },
 		"spec":       func() { c.Spec = flags.Spec },
@@ -125,13 +136,16 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 			}
 		},
 		"endpoints-file": func() { c.File = flags.File },
-	} {
+	}
+	maps.Copy(all, healthOverrides(&c.Health, flags.Health))
+	maps.Copy(all, attemptsOverrides(&c.Attempts, flags.Attempts))
+	maps.Copy(all, edgeOverrides(&c.Edge, flags.Edge))
+	for name, set := range all {
 		if cmd.Flags().Changed(name) {
 			set()
+			c.Overridden(settingOf(name))
 		}
 	}
-	overrideHealth(cmd, &c.Health, flags.Health)
-	overrideAttempts(cmd, &c.Attempts, flags.Attempts)
 	// One flag overrides the file's other way to name the replicas; both flags are a mistake, which Validate finds.
 	if one, other := cmd.Flags().Changed("endpoint"), cmd.Flags().Changed("endpoints-file"); one && !other {
 		c.File = ""

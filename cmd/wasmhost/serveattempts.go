@@ -21,18 +21,14 @@ func attemptsFlags(cmd *cobra.Command, a *serve.Attempts) {
 	}
 }
 
-// overrideAttempts puts the flags that were given over the config.
-func overrideAttempts(cmd *cobra.Command, a *serve.Attempts, flags serve.Attempts) {
-	for name, set := range map[string]func(){
+// attemptsOverrides put a flag over the config.
+func attemptsOverrides(a *serve.Attempts, flags serve.Attempts) map[string]func() {
+	return map[string]func(){
 		"retries":      func() { a.Retries = flags.Retries },
 		"retry-share":  func() { a.RetryShare = flags.RetryShare },
 		"retry-least":  func() { a.RetryLeast = flags.RetryLeast },
 		"retry-status": func() { a.RetryStatus = flags.RetryStatus },
 		"hedge":        func() { a.Hedge = flags.Hedge },
 		"hedge-share":  func() { a.HedgeShare = flags.HedgeShare },
-	} {
-		if cmd.Flags().Changed(name) {
-			set()
-		}
 	}
 }

@@ -25,9 +25,9 @@ func healthFlags(cmd *cobra.Command, h *serve.Health) {
 	}
 }
 
-// overrideHealth puts the flags that were given over the config.
-func overrideHealth(cmd *cobra.Command, h *serve.Health, flags serve.Health) {
-	for name, set := range map[string]func(){
+// healthOverrides put a flag over the config.
+func healthOverrides(h *serve.Health, flags serve.Health) map[string]func() {
+	return map[string]func(){
 		"health-interval":  func() { h.Interval = flags.Interval },
 		"health-timeout":   func() { h.Timeout = flags.Timeout },
 		"health-path":      func() { h.Path = flags.Path },
@@ -37,9 +37,5 @@ func overrideHealth(cmd *cobra.Command, h *serve.Health, flags serve.Health) {
 		"health-panic":     func() { h.Panic = flags.Panic },
 		"outlier":          func() { h.Outlier = flags.Outlier },
 		"slow-start":       func() { h.SlowStart = flags.SlowStart },
-	} {
-		if cmd.Flags().Changed(name) {
-			set()
-		}
 	}
 }

@@ -24,8 +24,15 @@ type Server struct {
 // connKey is where a request's context keeps its connection.
 type connKey struct{}
 
-// Start serves the handler on ln. What a handler does after it took a connection over counts as its request.
-func Start(ln net.Listener, h http.Handler) *Server {
+// Conn is the connection that a request of a Server came on; nil for a request of another server.
+func Conn(ctx context.Context) net.Conn {
+	c, _ := ctx.Value(connKey{}).(net.Conn)
+	return c
+}
+
+// Start serves the handler on ln, over TLS if the server is tuned to have it. What a handler does after it took a
+// connection over counts as its request.
+func Start(ln net.Listener, h http.Handler, tune ...func(*http.Server)) *Server {
 	base, cut := context.WithCancel(context.Background())
 	s := &Server{done: make(chan error, 1), cut: cut}
 	s.http = http.Server{
@@ -45,7 +52,14 @@ func Start(ln net.Listener, h http.Handler) *Server {
 		// A client that never ends its headers must not hold a connection for ever.
 		ReadHeaderTimeout: 10 * time.Second,
 	}
-	go func() { s.done <- s.http.Serve(ln) }()
+	for _, f := range tune {
+		f(&s.http)
+	}
+	serve := s.http.Serve
+	if s.http.TLSConfig != nil {
+		serve = func(ln net.Listener) error { return s.http.ServeTLS(ln, "", "") }
+	}
+	go func() { s.done <- serve(ln) }()
 	return s
 }
 

@@ -1,12 +1,12 @@
 package serve
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host/lbhttp"
 )
@@ -42,28 +42,28 @@ const (
 // validate names the first setting that is out of range.
 func (a Attempts) validate() error {
 	for _, n := range []struct {
-		flag               string
+		name               string
 		value, least, most int
 	}{
-		{"--retries", a.Retries, 0, engine.MaxTried},
-		{"--retry-share", a.RetryShare, 0, 100},
-		{"--retry-least", a.RetryLeast, 0, 1_000_000},
-		{"--hedge-share", a.HedgeShare, 0, 100},
+		{"retries", a.Retries, 0, engine.MaxTried},
+		{"retry_share", a.RetryShare, 0, 100},
+		{"retry_least", a.RetryLeast, 0, 1_000_000},
+		{"hedge_share", a.HedgeShare, 0, 100},
 	} {
 		if n.value < n.least || n.value > n.most {
-			return fmt.Errorf("%s is %d: give %d to %d", n.flag, n.value, n.least, n.most)
+			return setting.Errorf(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
 		}
 	}
 	for _, code := range a.RetryStatus {
 		if code < 400 || code > 599 {
-			return fmt.Errorf("--retry-status has %d: give statuses of 400 to 599, such as 502,503,504", code)
+			return setting.Errorf("retry_status", "has %d: give statuses of 400 to 599, such as 502,503,504", code)
 		}
 	}
 	if a.Hedge == HedgeOff || a.Hedge == hedge95th {
 		return nil
 	}
 	if after, err := time.ParseDuration(a.Hedge); err != nil || after < leastHedge || after > mostHedge {
-		return fmt.Errorf("--hedge is %q: give off, 95p, or a time of %s to %s", a.Hedge, leastHedge, mostHedge)
+		return setting.Errorf("hedge", "is %q: give off, 95p, or a time of %s to %s", a.Hedge, leastHedge, mostHedge)
 	}
 	return nil
 }

@@ -13,46 +13,50 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
 )
 
 // Config is all that a proxy needs to know. The YAML names are those of --config files.
 type Config struct {
-	Listen    string     `yaml:"listen"`         // address of the proxy
-	Admin     string     `yaml:"admin"`          // address of the admin listener; "off" for none
-	Spec      string     `yaml:"spec"`           // policy and settings
-	Shards    int        `yaml:"shards"`         // policy instances; each is a client of its own with its own probes
-	Endpoints []Endpoint `yaml:"endpoints"`      // the replicas
-	File      string     `yaml:"endpoints_file"` // a JSON file with the replicas, watched; instead of endpoints
-	Engine    string     `yaml:"engine"`         // wasm or native
-	Module    string     `yaml:"module"`         // a module's file; empty for the one inside this binary
-	Fuel      int64      `yaml:"fuel"`           // of one call into a module from a file, in loop iterations
-	Drain     Duration   `yaml:"drain"`          // longest wait for open requests after SIGTERM
-	ProbeWait Duration   `yaml:"probe_wait"`     // longest wait of a request for the answers to its own probes
-	Key       string     `yaml:"key"`            // header of a request whose value is its affinity key; empty for none
-	Hint      string     `yaml:"hint"`           // header of a request that its own probes are told; empty for none
-	Record    Duration   `yaml:"record"`         // how long decisions are kept for replay; 0 for not at all
-	TokenFile string     `yaml:"token_file"`     // holds what the admin listener asks of those who change something; empty for none
-	Health    Health     `yaml:",inline"`
-	Attempts  Attempts   `yaml:",inline"`
-	Cache     string     `yaml:"-"` // folder for compiled code; empty for none
+	Listen    string      `yaml:"listen"` // address of the proxy
+	Admin     string      `yaml:"admin"`  // address of the admin listener; "off" for none
+	Spec      string      `yaml:"spec"`   // policy and settings
+	Shards    int         `yaml:"shards"` // policy instances; each is a client of its own with its own probes
+	Endpoints []Endpoint  `yaml:"endpoints" help:"the replicas: base URLs, or maps with url and more"`
+	File      string      `yaml:"endpoints_file"` // a JSON file with the replicas, watched; instead of endpoints
+	Engine    string      `yaml:"engine"`         // wasm or native
+	Module    string      `yaml:"module"`         // a module's file; empty for the one inside this binary
+	Fuel      int64       `yaml:"fuel"`           // of one call into a module from a file, in loop iterations
+	Drain     Duration    `yaml:"drain"`          // longest wait for open requests after SIGTERM
+	ProbeWait Duration    `yaml:"probe_wait"`     // longest wait of a request for the answers to its own probes
+	Key       string      `yaml:"key"`            // header of a request whose value is its affinity key; empty for none
+	Hint      string      `yaml:"hint"`           // header of a request that its own probes are told; empty for none
+	Record    Duration    `yaml:"record"`         // how long decisions are kept for replay; 0 for not at all
+	TokenFile string      `yaml:"token_file"`     // holds what the admin listener asks of those who change something; empty for none
+	Health    Health      `yaml:",inline"`
+	Attempts  Attempts    `yaml:",inline"`
+	Edge      edge.Config `yaml:",inline"`
+	Cache     string      `yaml:"-"` // folder for compiled code; empty for none
 
 	// Again reads the same configuration anew, and Hangup says when; nil where there is no file to read.
 	Again  func() (Config, error) `yaml:"-"`
 	Hangup <-chan os.Signal       `yaml:"-"`
 
 	token string // what stands in TokenFile
+	lines places // where the settings of a file stand
 }
 
 // Endpoint is one replica. In YAML it is a URL, or a map with the settings below.
 type Endpoint struct {
-	URL      string `yaml:"url"`
-	Name     string `yaml:"name"` // by default the URL's host and port
-	Weight   uint32 `yaml:"weight"`
-	Priority uint8  `yaml:"priority"`
-	Locality string `yaml:"locality"`
+	URL      string `yaml:"url" help:"base URL, such as http://127.0.0.1:9001"`
+	Name     string `yaml:"name" help:"its name; by default the URL's host and port"`
+	Weight   uint32 `yaml:"weight" help:"for policies that read weights; 0 counts as 1"`
+	Priority uint8  `yaml:"priority" help:"for the policy priority; the least comes first"`
+	Locality string `yaml:"locality" help:"for the policy locality, such as the name of a zone"`
 }
 
 // UnmarshalYAML takes a plain URL or a map.
@@ -61,14 +65,14 @@ func (e *Endpoint) UnmarshalYAML(n *yaml.Node) error {
 		return n.Decode(&e.URL)
 	}
 	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: an endpoint is a URL or a map with url", n.Line)
+		return setting.InLine(n, "an endpoint is a URL or a map with url")
 	}
 	// The decoder's check for unknown keys does not reach into a custom unmarshaller.
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		switch key := n.Content[i]; key.Value {
 		case "url", "name", "weight", "priority", "locality":
 		default:
-			return fmt.Errorf("line %d: unknown key %q of an endpoint: use url, name, weight, priority, locality", key.Line, key.Value)
+			return setting.InLine(key, "unknown key %q of an endpoint: use url, name, weight, priority, locality", key.Value)
 		}
 	}
 	type plain Endpoint
@@ -76,24 +80,14 @@ func (e *Endpoint) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // Duration is a time.Duration that is written like "10s" in YAML.
-type Duration time.Duration
-
-// UnmarshalYAML reads text such as "10s".
-func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
-	v, err := time.ParseDuration(n.Value)
-	if err != nil {
-		return fmt.Errorf("line %d: %q is not a duration: write one like 10s", n.Line, n.Value)
-	}
-	*d = Duration(v)
-	return nil
-}
+type Duration = setting.Duration
 
 // Defaults is a proxy on loopback with Prequal, without endpoints.
 func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
 		Engine: "wasm", Fuel: host.DefaultFuel, Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
-		Health: healthDefaults(), Attempts: attemptsDefaults(),
+		Health: healthDefaults(), Attempts: attemptsDefaults(), Edge: edge.Defaults(),
 	}
 }
 
@@ -108,75 +102,88 @@ func (c *Config) Load(path string) error {
 	if err != nil {
 		return fmt.Errorf("--config %s cannot be read: %w", path, errors.Unwrap(err))
 	}
-	if err := c.decode(text); err != nil {
-		return fmt.Errorf("--config %s: %w", path, err)
-	}
-	return nil
+	return c.decode(path, text)
 }
 
-// Validate names the first setting that cannot be served, and what would be right. It fills in the names of
-// endpoints that have none.
-func (c *Config) Validate() error {
-	if err := lifecycle.CheckAddr("--listen", c.Listen); err != nil {
+// Overridden says that a setting does not come from the file any more, but from a flag.
+func (c *Config) Overridden(name string) { c.lines.drop(name) }
+
+// Validate names the first setting that cannot be served, where it stands, and what would be right. It fills in the
+// names of endpoints that have none.
+func (c *Config) Validate() error { return c.lines.locate(c.validate()) }
+
+func (c *Config) validate() error {
+	if err := setting.At("listen", lifecycle.CheckAddr("--listen", c.Listen)); err != nil {
 		return err
 	}
 	if c.Admin != AdminOff {
-		if err := lifecycle.CheckAddr("--admin", c.Admin); err != nil {
+		if err := setting.At("admin", lifecycle.CheckAddr("--admin", c.Admin)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case c.Engine != "wasm" && c.Engine != "native":
-		return fmt.Errorf("--engine is %q: give wasm or native", c.Engine)
+		return setting.Errorf("engine", "is %q: give wasm or native", c.Engine)
 	case c.Engine == "native" && c.Module != "":
-		return errors.New("--module and --engine native exclude each other: leave one out")
+		return setting.Errorf("module", "and --engine native exclude each other: leave one out")
 	case c.Shards < 1 || c.Shards > 64:
-		return fmt.Errorf("--shards is %d: give 1 to 64", c.Shards)
+		return setting.Errorf("shards", "is %d: give 1 to 64", c.Shards)
 	case c.Fuel < host.LeastFuel || c.Fuel > host.MostFuel:
-		return fmt.Errorf("--fuel is %d: give %d to %d", c.Fuel, host.LeastFuel, host.MostFuel)
+		return setting.Errorf("fuel", "is %d: give %d to %d", c.Fuel, host.LeastFuel, host.MostFuel)
 	case c.Drain < 0:
-		return fmt.Errorf("--drain is %s: give 0 or more", time.Duration(c.Drain))
+		return setting.Errorf("drain", "is %s: give 0 or more", c.Drain)
 	case c.Record < 0 || c.Record > Duration(time.Hour):
-		return fmt.Errorf("--record is %s: give 0 for none, or up to 1h", time.Duration(c.Record))
+		return setting.Errorf("record", "is %s: give 0 for none, or up to 1h", c.Record)
 	case c.ProbeWait <= 0 || c.ProbeWait > Duration(time.Minute):
-		return fmt.Errorf("--probe-wait is %s: give more than 0, at most 1m", time.Duration(c.ProbeWait))
+		return setting.Errorf("probe_wait", "is %s: give more than 0, at most 1m", c.ProbeWait)
 	case !headerName.MatchString(c.Key):
-		return fmt.Errorf("--key is %q: give the name of a header", c.Key)
+		return setting.Errorf("key", "is %q: give the name of a header", c.Key)
 	case !headerName.MatchString(c.Hint):
-		return fmt.Errorf("--hint is %q: give the name of a header", c.Hint)
+		return setting.Errorf("hint", "is %q: give the name of a header", c.Hint)
 	case c.File != "" && len(c.Endpoints) > 0:
-		return errors.New("--endpoints-file and endpoints given one by one exclude each other: leave one out")
+		return setting.Errorf("endpoints_file", "and endpoints given one by one exclude each other: leave one out")
 	case c.File == "" && len(c.Endpoints) == 0:
-		return errors.New("no endpoints: give --endpoint URL for each replica, --endpoints-file FILE, or endpoints in --config")
+		return setting.At("endpoints", errors.New("no endpoints: give --endpoint URL for each replica, --endpoints-file FILE, or endpoints in --config"))
 	}
 	// The built-in module knows the same policies as this binary, and a file of one's own may know others.
 	if c.Module == "" {
 		if _, err := policy.Parse(c.Spec); err != nil {
-			return fmt.Errorf("--spec %q: %w", c.Spec, err)
+			return setting.Errorf("spec", "%q: %w", c.Spec, err)
 		}
 	}
-	seen := map[string]bool{}
-	for i := range c.Endpoints {
-		e := &c.Endpoints[i]
-		u, err := baseURL(e.URL)
-		if err != nil {
-			return err
-		}
-		if e.Name == "" {
-			e.Name = u.Host
-		}
-		if seen[e.Name] {
-			return fmt.Errorf("endpoint %q is given twice: name each once", e.Name)
-		}
-		seen[e.Name] = true
+	if err := setting.At("endpoints", named(c.Endpoints)); err != nil {
+		return err
 	}
 	if err := c.readToken(); err != nil {
+		return err
+	}
+	if err := c.Edge.Validate(); err != nil {
 		return err
 	}
 	if err := c.Attempts.validate(); err != nil {
 		return err
 	}
 	return c.Health.validate(c.Endpoints)
+}
+
+// named checks endpoints and fills in the names of those that have none.
+func named(endpoints []Endpoint) error {
+	seen := map[string]bool{}
+	for i := range endpoints {
+		e := &endpoints[i]
+		u, err := baseURL(e.URL)
+		if err != nil {
+			return setting.At(strconv.Itoa(i), err)
+		}
+		if e.Name == "" {
+			e.Name = u.Host
+		}
+		if seen[e.Name] {
+			return setting.At(strconv.Itoa(i), fmt.Errorf("endpoint %q is given twice: name each once", e.Name))
+		}
+		seen[e.Name] = true
+	}
+	return nil
 }
 
 // readModule reads the module's file; nil for the module inside this binary, and for none.
@@ -186,7 +193,7 @@ func (c *Config) readModule() ([]byte, error) {
 	}
 	code, err := os.ReadFile(c.Module)
 	if err != nil {
-		return nil, fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))
+		return nil, setting.Errorf("module", "%s cannot be read: %w", c.Module, errors.Unwrap(err))
 	}
 	return code, nil
 }
@@ -200,10 +207,10 @@ func (c *Config) readToken() error {
 	}
 	text, err := os.ReadFile(c.TokenFile)
 	if err != nil {
-		return fmt.Errorf("--token-file: %w", err)
+		return setting.Errorf("token_file", "%s cannot be read: %w", c.TokenFile, errors.Unwrap(err))
 	}
 	if c.token = strings.TrimSpace(string(text)); len(c.token) < leastToken {
-		return fmt.Errorf("--token-file: the token in %s has %d bytes: give at least %d", c.TokenFile, len(c.token), leastToken)
+		return setting.Errorf("token_file", "%s: the token in it has %d bytes: give at least %d", c.TokenFile, len(c.token), leastToken)
 	}
 	return nil
 }

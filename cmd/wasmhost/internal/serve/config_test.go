@@ -48,6 +48,7 @@ endpoints:
 		{URL: "http://127.0.0.1:9001", Name: "127.0.0.1:9001"},
 		{URL: "https://replica.example:8443", Name: "b", Weight: 2, Priority: 1, Locality: "z1"},
 	}
+	c.lines = places{}
 	require.Equal(t, want, c)
 }
 
@@ -55,11 +56,13 @@ func TestConfigRefuses(t *testing.T) {
 	const ok = "endpoints: [http://127.0.0.1:9001]\n"
 	for text, want := range map[string]string{
 		"":                               "no endpoints: give --endpoint",
-		ok + "listen: 8080":              `--listen "8080" is not host:port`,
+		ok + "listen: 8080":              `proxy.yaml:2: --listen "8080" is not host:port`,
 		ok + "admin: nowhere":            `--admin "nowhere" is not host:port`,
-		ok + "lisen: 127.0.0.1:1":        "line 2: unknown setting lisen: use listen, admin",
+		ok + "lisen: 127.0.0.1:1":        "proxy.yaml:2: unknown setting lisen: use listen, admin",
 		ok + "shards: 0":                 "--shards is 0: give 1 to 64",
-		ok + "shards: many":              `line 2: "many" is not a whole number`,
+		ok + "shards: 1.5":               `proxy.yaml:2: "1.5" is not a whole number`,
+		ok + "key: 1.5":                  `--key is "1.5": give the name of a header`,
+		ok + "shards: many":              `proxy.yaml:2: "many" is not a whole number`,
 		ok + "engine: jvm":               `--engine is "jvm": give wasm or native`,
 		ok + "engine: native\nmodule: x": "--module and --engine native exclude each other",
 		ok + "drain: soon":               `"soon" is not a duration`,
@@ -77,7 +80,7 @@ func TestConfigRefuses(t *testing.T) {
 		ok + "health_path: up":           `--health-path is "up": give a path such as /healthz`,
 		ok + "outlier: perhaps":          `"perhaps" is not true or false`,
 		ok + "slow_start: 2h":            "--slow-start is 2h0m0s: give 0 for none, or 100ms to 1h0m0s",
-		"slow_start: 1m\nendpoints: [{url: http://a, weight: 42949673}]": "give at most 42949672",
+		"slow_start: 1m\nendpoints: [{url: http://a, weight: 42949673}]": "proxy.yaml:2: endpoint \"http://a\" has weight 42949673: with --slow-start give at most 42949672",
 		ok + "spec: prequal mode=sync pool=3":                            "prequal: pool=3: applies to mode=async only",
 		ok + "spec: fastest":                                             "no such policy",
 		ok + "spec: prequal pol=3":                                       "pol",
@@ -85,11 +88,11 @@ func TestConfigRefuses(t *testing.T) {
 		ok + "---\nshards: 2":                                            "give one document",
 		ok + "---\n":                                                     "give one document",
 		ok + "shards: 2\nshards: 3":                                      "already defined",
-		ok + "shards: [2]":                                               "line 2: want a whole number",
-		"endpoints: yes":                                                 `line 1: "yes" is not a list of endpoints`,
-		"endpoints: {a: b}":                                              "line 1: want a list of endpoints",
-		"hello":                                                          `line 1: "hello" is not a map of settings`,
-		"endpoints: [{url: http://a, priority: 300}]":                    "line 1: \"300\" is not a whole number from 0 to 255",
+		ok + "shards: [2]":                                               "proxy.yaml:2: want a whole number",
+		"endpoints: yes":                                                 `proxy.yaml:1: "yes" is not a list of endpoints`,
+		"endpoints: {a: b}":                                              "proxy.yaml:1: want a list of endpoints",
+		"hello":                                                          `proxy.yaml:1: "hello" is not a map of settings`,
+		"endpoints: [{url: http://a, priority: 300}]":                    "proxy.yaml:1: \"300\" is not a whole number from 0 to 255",
 		"endpoints: [\"http://a:99999\"]":                                "has no such port: give 1 to 65535",
 		"endpoints: [\"http://a:0\"]":                                    "has no such port: give 1 to 65535",
 		"endpoints: [127.0.0.1:9001]":                                    "is not a base URL",
@@ -98,9 +101,20 @@ func TestConfigRefuses(t *testing.T) {
 		"endpoints: [\"http://a?b=c\"]":                                  "is not a base URL",
 		"endpoints: [{ulr: x}]":                                          `unknown key "ulr" of an endpoint`,
 		"endpoints: [[x]]":                                               "an endpoint is a URL or a map",
-		"endpoints: [http://a, http://a]":                                `endpoint "a" is given twice`,
+		"endpoints:\n- http://a\n- http://a":                             `proxy.yaml:3: endpoint "a" is given twice`,
+		ok + "max_header: 1KiB":                                          "proxy.yaml:2: --max-header is 1KiB: give 8KiB to 16MiB",
+		ok + "max_body: lots":                                            `proxy.yaml:2: "lots" is not a size: write one like 64KiB`,
+		ok + "max_body: -1":                                              `"-1" is not a size`,
+		ok + "max_streams: 0":                                            "--max-streams is 0: give 1 to 100000",
+		ok + "stall_timeout: 0s":                                         "--stall-timeout is 0s: give 10ms to 24h0m0s",
+		ok + "tls_cert: a.pem":                                           "proxy.yaml:2: --tls-cert is given without --tls-key",
+		ok + "tls_key: a.pem":                                            "--tls-key is given without --tls-cert",
+		ok + "tls_cert: no.pem\ntls_key: no.key":                         "proxy.yaml:2: --tls-cert no.pem cannot be read: no such file",
+		ok + "tls_cert: a\ntls_key: a\nh2c: true":                        "proxy.yaml:4: --h2c is HTTP/2 without TLS",
+		ok + "upstream_ca: no.pem":                                       "proxy.yaml:2: --upstream-ca no.pem cannot be read: no such file",
+		ok + "token_file: no.txt":                                        "proxy.yaml:2: --token-file no.txt cannot be read: no such file",
 		ok + "fuel: 5":                                                   "--fuel is 5: give 10000 to 1000000000000",
-		ok + "fuel: plenty":                                              `line 2: "plenty" is not a whole number`,
+		ok + "fuel: plenty":                                              `proxy.yaml:2: "plenty" is not a whole number`,
 		ok + "endpoints_file: x.json":                                    "--endpoints-file and endpoints given one by one exclude each other",
 	} {
 		_, err := load(t, text)

@@ -2,8 +2,11 @@ package serve
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 )
 
 // Health is which replicas may have requests. The YAML names are those of --config files; defaults and meanings are
@@ -32,42 +35,42 @@ const mostRampedWeight = 42_949_672
 // validate names the first setting that is out of range.
 func (h Health) validate(endpoints []Endpoint) error {
 	for _, d := range []struct {
-		flag        string
+		name        string
 		value       Duration
 		least, most time.Duration
 		off         bool
 	}{
-		{"--health-interval", h.Interval, 10 * time.Millisecond, time.Hour, true},
-		{"--health-timeout", h.Timeout, time.Millisecond, time.Minute, false},
-		{"--slow-start", h.SlowStart, 100 * time.Millisecond, time.Hour, true},
+		{"health_interval", h.Interval, 10 * time.Millisecond, time.Hour, true},
+		{"health_timeout", h.Timeout, time.Millisecond, time.Minute, false},
+		{"slow_start", h.SlowStart, 100 * time.Millisecond, time.Hour, true},
 	} {
 		if v := time.Duration(d.value); (v < d.least || v > d.most) && !(d.off && v == 0) {
 			none := ""
 			if d.off {
 				none = "0 for none, or "
 			}
-			return fmt.Errorf("%s is %s: give %s%s to %s", d.flag, v, none, d.least, d.most)
+			return setting.Errorf(d.name, "is %s: give %s%s to %s", v, none, d.least, d.most)
 		}
 	}
 	for _, n := range []struct {
-		flag               string
+		name               string
 		value, least, most int
 	}{
-		{"--health-healthy", h.Healthy, 1, 100},
-		{"--health-unhealthy", h.Unhealthy, 1, 100},
-		{"--health-failures", h.Failures, 0, 1_000_000},
-		{"--health-panic", h.Panic, 0, 100},
+		{"health_healthy", h.Healthy, 1, 100},
+		{"health_unhealthy", h.Unhealthy, 1, 100},
+		{"health_failures", h.Failures, 0, 1_000_000},
+		{"health_panic", h.Panic, 0, 100},
 	} {
 		if n.value < n.least || n.value > n.most {
-			return fmt.Errorf("%s is %d: give %d to %d", n.flag, n.value, n.least, n.most)
+			return setting.Errorf(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
 		}
 	}
 	if h.Path != "" && (!strings.HasPrefix(h.Path, "/") || strings.ContainsAny(h.Path, " #")) {
-		return fmt.Errorf("--health-path is %q: give a path such as /healthz", h.Path)
+		return setting.Errorf("health_path", "is %q: give a path such as /healthz", h.Path)
 	}
-	for _, e := range endpoints {
+	for i, e := range endpoints {
 		if h.SlowStart > 0 && e.Weight > mostRampedWeight {
-			return fmt.Errorf("endpoint %q has weight %d: with --slow-start give at most %d", e.URL, e.Weight, mostRampedWeight)
+			return setting.At("endpoints."+strconv.Itoa(i), fmt.Errorf("endpoint %q has weight %d: with --slow-start give at most %d", e.URL, e.Weight, mostRampedWeight))
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/health"
 	headroom "github.com/headroom-lb/headroom/host/observe/prometheus"
@@ -25,6 +26,13 @@ var (
 var (
 	retriesDesc = desc("retries_total", "Attempts after one that failed, by whether the budget allowed them.", "result")
 	hedgesDesc  = desc("hedges_total", "Attempts beside one that was slow, by what became of them.", "result")
+)
+
+// What stands before the proxy says of its clients.
+var (
+	connectionsDesc = desc("connections", "Connections of clients that are open.")
+	refusedDesc     = desc("refused_total", "Clients that were turned away before their request went to an endpoint, or cut off, by reason.", "reason")
+	expiryDesc      = desc("certificate_expiry_seconds", "When the certificate of the listener expires, in seconds since 1970.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -57,6 +65,25 @@ func (c healthCollector) Collect(ch chan<- prometheus.Metric) {
 		panics = 1
 	}
 	say(panicDesc, prometheus.GaugeValue, panics)
+}
+
+// edgeCollector reads the listener's counts at each scrape.
+type edgeCollector struct{ e *edge.Edge }
+
+func (c edgeCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{connectionsDesc, refusedDesc, expiryDesc} {
+		ch <- d
+	}
+}
+
+func (c edgeCollector) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(c.e.Open()))
+	for _, r := range edge.Reasons() {
+		ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(c.e.Refused(r)), r.String())
+	}
+	if shown := c.e.Certificates(); shown != nil {
+		ch <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(shown.Expires().Unix()))
+	}
 }
 
 // newRegistry gathers the balancer's metrics, the monitor's and this process's.

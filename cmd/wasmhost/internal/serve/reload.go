@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/discovery"
@@ -24,6 +25,7 @@ type reloader struct {
 	b       *host.Balancer
 	engines *engines
 	keeper  *discovery.Keeper
+	shown   *edge.Certificates // nil without TLS
 	log     *slog.Logger
 
 	mu  sync.Mutex
@@ -31,8 +33,8 @@ type reloader struct {
 }
 
 // newReloader takes over the endpoints of a configuration that lists them; a file's are followed by its own keeper.
-func newReloader(c Config, b *host.Balancer, e *engines, w *watch, log *slog.Logger) *reloader {
-	r := &reloader{again: c.Again, b: b, engines: e, log: log, now: c}
+func newReloader(c Config, b *host.Balancer, e *engines, w *watch, shown *edge.Certificates, log *slog.Logger) *reloader {
+	r := &reloader{again: c.Again, b: b, engines: e, shown: shown, log: log, now: c}
 	if c.File == "" {
 		r.keeper = w.newKeeper()
 	}
@@ -81,6 +83,15 @@ func (r *reloader) reload(ctx context.Context) (done []string, err error) {
 		done = append(done, "policy")
 	}
 	r.now = next
+	if r.shown != nil {
+		changed, err := r.shown.Load(next.Edge.TLSCert, next.Edge.TLSKey)
+		if err != nil {
+			return done, err // it was right a moment ago
+		}
+		if changed {
+			done = append(done, "certificate")
+		}
+	}
 	return done, nil
 }
 
@@ -100,20 +111,20 @@ func (r *reloader) source(ctx context.Context, c Config) (host.Source, error) {
 	return src, err
 }
 
+// live are the settings that a reload changes.
+var live = []string{"spec", "module", "endpoints", "tls_cert", "tls_key"}
+
 // needRestart names the settings that differ and are read at the start only.
 func needRestart(was, is Config) (names []string) {
-	live := []string{"spec", "module", "endpoints"}
-	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
-	for i := range a.NumField() {
-		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("yaml"), ",")
-		switch {
-		case !a.Type().Field(i).IsExported() || name == "-" || slices.Contains(live, name):
-		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
-			if name == "" {
-				name = "the settings of " + strings.ToLower(a.Type().Field(i).Name)
-			}
+	before := map[string]any{}
+	eachSetting(reflect.ValueOf(was), func(name string, _ reflect.StructField, v reflect.Value) { before[name] = v.Interface() })
+	eachSetting(reflect.ValueOf(is), func(name string, _ reflect.StructField, v reflect.Value) {
+		if !slices.Contains(live, name) && !reflect.DeepEqual(before[name], v.Interface()) {
 			names = append(names, name)
 		}
+	})
+	if was.Edge.TLS() != is.Edge.TLS() {
+		names = append(names, "TLS")
 	}
 	return names
 }

@@ -40,7 +40,7 @@ func reloaded(t *testing.T, text string) (*host.Balancer, *watch, *reloader, str
 	t.Cleanup(func() { require.NoError(t, free()) })
 	w, err := newWatch(b, c, log)
 	require.NoError(t, err)
-	r := newReloader(c, b, e, w, log)
+	r := newReloader(c, b, e, w, nil, log)
 	h := newAdmin(b, w, new(atomic.Bool), newRegistry(b, w.monitor), &control{b: b, engines: e, reload: r}, "")
 	return b, w, r, file, func(code int, want string) {
 		t.Helper()
@@ -90,8 +90,8 @@ func TestAReloadKeepsWhatIsKnown(t *testing.T) {
 		config("prequal quantile=7", "http://a"):                          "quantile=7",
 		config("prequal seed=1", "http://a, nowhere"):                     `endpoint "nowhere" is not a base URL`,
 		config("prequal seed=1", "http://a") + "shards: 4\n":              "shards can only be changed by a restart",
-		config("prequal seed=1", "http://a") + "health_panic: 9\n":        "the settings of health can only be changed by a restart",
-		config("prequal seed=1", "http://a") + "listen: [1]\n":            fmt.Sprintf("--config %s: line", file),
+		config("prequal seed=1", "http://a") + "health_panic: 9\n":        "health_panic can only be changed by a restart",
+		config("prequal seed=1", "http://a") + "listen: [1]\n":            fmt.Sprintf("%s:6: want text", file),
 		config("prequal seed=1", "http://a") + "admin: off\ndrain: 99s\n": "admin, drain can only be changed by a restart",
 	} {
 		write(text)

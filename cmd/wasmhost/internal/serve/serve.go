@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/lifecycle"
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
 	"github.com/headroom-lb/headroom/engine/policy"
@@ -56,6 +57,10 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 			return &InputError{err}
 		}
 	}
+	front, err := edge.New(c.Edge, log)
+	if err != nil {
+		return &InputError{err}
+	}
 	latencies := headroom.NewLatencies()
 	b, engines, free, err := newBalancer(context.WithoutCancel(ctx), c, log, host.WithObserver(latencies.Observe))
 	if err != nil {
@@ -73,15 +78,16 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	defer stop()
 	wg.Go(func() {
 		// It ends with its context; there is no other reason for it to return.
-		_ = (&host.Prober{Probe: watch.probing(lbhttp.ProbeURL(nil, ""))}).Run(background, b)
+		_ = (&host.Prober{Probe: watch.probing(lbhttp.ProbeURL(watch.upstream.Probes(), ""))}).Run(background, b)
 	})
 	wg.Go(func() { _ = watch.monitor.Run(background) }) // likewise
+	wg.Go(func() { front.Run(background) })
 	if c.File != "" {
 		follow := followFile(c.File, watch)
 		wg.Go(func() { follow(background) })
 	}
 
-	reload := newReloader(c, b, engines, watch, log)
+	reload := newReloader(c, b, engines, watch, front.Certificates(), log)
 	wg.Go(func() {
 		for {
 			select {
@@ -95,9 +101,10 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 
 	var draining atomic.Bool
 	reg := newRegistry(b, watch.monitor)
-	reg.MustRegister(latencies, attemptsCollector{&watch.attempts})
-	proxy := lifecycle.Start(ln, headroom.Instrument(reg, newProxy(b, watch, c, log)))
-	fmt.Fprintf(out, "proxy listens on http://%s with %s\n", ln.Addr(), policyText(c.Spec, b.Spec()))
+	reg.MustRegister(latencies, attemptsCollector{&watch.attempts}, edgeCollector{front})
+	quiet := func(s *http.Server) { s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug) } // what strangers send is no error of ours
+	proxy := lifecycle.Start(front.Listener(ln), headroom.Instrument(reg, front.Handler(newProxy(b, watch, c, log))), front.Tune, quiet)
+	fmt.Fprintf(out, "proxy listens on %s://%s with %s\n", c.Edge.Scheme(), ln.Addr(), policyText(c.Spec, b.Spec()))
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
 	if adminLn != nil {
@@ -141,7 +148,7 @@ func policyText(given, canonical string) string {
 // newProxy is the library's proxy that also logs what the client is not told. The watch learns of its transport, which
 // metrics and the pool view read.
 func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handler {
-	opts := append(c.Attempts.options(), lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor))
+	opts := append(c.Attempts.options(), lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor), lbhttp.WithBase(w.upstream.Requests()))
 	if c.Key != "" {
 		opts = append(opts, lbhttp.WithKey(func(r *http.Request) string { return r.Header.Get(c.Key) }))
 	}
@@ -152,6 +159,10 @@ func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handl
 	p := w.attempts.transport.Proxy()
 	answer := p.ErrorHandler
 	p.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
+		if fault := edge.FaultOf(r.Context()); fault != nil {
+			fault.Answer(w)
+			return
+		}
 		if r.Context().Err() == nil {
 			log.Warn("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		}

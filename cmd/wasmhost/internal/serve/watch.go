@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/discovery"
@@ -26,6 +27,7 @@ import (
 type watch struct {
 	log      *slog.Logger
 	b        *host.Balancer
+	upstream edge.Upstream
 	monitor  *health.Monitor
 	keeper   *discovery.Keeper // of the endpoints, where they are followed; nil for none
 	attempts attempts          // the proxy's, set before it serves
@@ -49,7 +51,11 @@ const failuresToWarn = 3
 
 // newWatch makes the monitor of a config over its balancer. Its Run must be called for time to pass.
 func newWatch(b *host.Balancer, c Config, log *slog.Logger) (*watch, error) {
-	w := &watch{log: log, b: b, states: map[string]*endpointState{}}
+	upstream, err := edge.NewUpstream(c.Edge)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	w := &watch{log: log, b: b, upstream: upstream, states: map[string]*endpointState{}}
 	settings := health.Config{Panic: c.Health.Panic, Log: log}
 	if c.Health.Panic == 0 {
 		settings.Panic = -1
@@ -69,7 +75,6 @@ func newWatch(b *host.Balancer, c Config, log *slog.Logger) (*watch, error) {
 	if c.Health.SlowStart > 0 {
 		settings.SlowStart = &health.SlowStart{Window: time.Duration(c.Health.SlowStart)}
 	}
-	var err error
 	if w.monitor, err = health.New(settings, w.apply); err != nil {
 		return nil, err
 	}
@@ -227,11 +232,7 @@ func (w *watch) checker(path string) health.CheckFunc {
 	if path == "" {
 		return func(ctx context.Context, name string) error { return connect(ctx, w.state(name).given.Addr) }
 	}
-	client := &http.Client{
-		// Every check comes as a new client would.
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := w.upstream.Checks()
 	return func(ctx context.Context, name string) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(w.state(name).given.Addr, "/")+path, nil)
 		if err != nil {

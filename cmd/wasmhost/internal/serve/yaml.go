@@ -6,49 +6,123 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 )
 
 // decode reads one YAML document over the config; empty text changes nothing.
-func (c *Config) decode(text []byte) error {
+func (c *Config) decode(file string, text []byte) error {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return plainly(err)
+		return plainly(file, err)
 	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return errors.New("what follows the first document would be ignored: give one document, without a further ---")
+	var next yaml.Node
+	if err := dec.Decode(&next); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s:%d: what follows the first document would be ignored: give one document, without a further ---", file, max(next.Line, 1))
 	}
-	return nil
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return plainly(file, err)
+	}
+	c.lines = places{file, map[string]int{}}
+	return c.lines.note("", &document)
+}
+
+// places is where the settings of a file stand: lines by path, as [setting.Error] has them.
+type places struct {
+	file string
+	line map[string]int
+}
+
+// note walks a document. It refuses fractions, which the decoder would cut to whole numbers: no setting is one.
+func (p *places) note(path string, n *yaml.Node) (err error) {
+	below := func(name string, key, value *yaml.Node) {
+		name = strings.TrimPrefix(path+"."+name, ".")
+		p.line[name] = key.Line
+		err = errors.Join(err, p.note(name, value))
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return p.note(path, n.Content[0])
+	case yaml.AliasNode:
+		return p.note(path, n.Alias)
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			below(n.Content[i].Value, n.Content[i], n.Content[i+1])
+		}
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			below(strconv.Itoa(i), item, item)
+		}
+	case yaml.ScalarNode:
+		if n.Tag == "!!float" && !slices.Contains(texts(), path[strings.LastIndexByte(path, '.')+1:]) {
+			return fmt.Errorf("%s:%d: %q is not a whole number", p.file, n.Line, n.Value)
+		}
+	}
+	return err
+}
+
+// drop forgets a setting.
+func (p *places) drop(name string) {
+	for path := range p.line {
+		if path == name || strings.HasPrefix(path, name+".") {
+			delete(p.line, path)
+		}
+	}
+}
+
+// locate puts file and line before an error about a setting of the file: its own or, where the file does not have it, that
+// of what it would stand in.
+func (p *places) locate(err error) error {
+	var at *setting.Error
+	if !errors.As(err, &at) {
+		return err
+	}
+	for path := at.Path; path != ""; path = path[:max(strings.LastIndexByte(path, '.'), 0)] {
+		if line := p.line[path]; line > 0 {
+			return fmt.Errorf("%s:%d: %w", p.file, line, err)
+		}
+	}
+	return err
 }
 
 var (
 	unknownField = regexp.MustCompile(`field (.+) not found in type \S+`)
 	repeatedKey  = regexp.MustCompile(`field (.+) already set in type \S+`)
 	wrongType    = regexp.MustCompile("cannot unmarshal !!\\w+(?: `(.*)`)? into (\\S+)")
+	placed       = regexp.MustCompile(`^(?:yaml: )?line (\d+): (?s:(.*))$`)
 )
 
-// plainly says a decoder's errors without the names of Go's types.
-func plainly(err error) error {
-	var wrong *yaml.TypeError
-	if !errors.As(err, &wrong) {
-		return err
+// plainly says a decoder's errors with file and line, each on a line of its own, and without the names of Go's types.
+func plainly(file string, err error) error {
+	lines := []string{err.Error()}
+	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) {
+		lines = wrong.Errors
 	}
-	lines := make([]string, len(wrong.Errors))
-	for i, line := range wrong.Errors {
-		line = unknownField.ReplaceAllString(line, "unknown setting $1: use listen, admin, spec, shards, endpoints, endpoints_file, engine, module, fuel, drain, probe_wait, key, hint, record, token_file, health_interval, health_timeout, health_path, health_healthy, health_unhealthy, health_failures, health_panic, outlier, slow_start, retries, retry_share, retry_least, retry_status, hedge, hedge_share")
+	var out []error
+	for _, line := range lines {
+		line = unknownField.ReplaceAllString(line, "unknown setting $1: use "+strings.Join(names(), ", "))
 		line = repeatedKey.ReplaceAllString(line, "$1 is given twice")
-		lines[i] = wrongType.ReplaceAllStringFunc(line, func(s string) string {
+		line = wrongType.ReplaceAllStringFunc(line, func(s string) string {
 			m := wrongType.FindStringSubmatch(s)
 			if m[1] == "" {
 				return "want " + wanted(m[2])
 			}
 			return fmt.Sprintf("%q is not %s", m[1], wanted(m[2]))
 		})
+		if m := placed.FindStringSubmatch(line); m != nil {
+			out = append(out, fmt.Errorf("%s:%s: %s", file, m[1], m[2]))
+		} else {
+			out = append(out, fmt.Errorf("%s: %s", file, line))
+		}
 	}
-	return errors.New(strings.Join(lines, "; "))
+	return errors.Join(out...)
 }
 
 func wanted(goType string) string {
