@@ -11,8 +11,12 @@ import (
 // pieces or not, and as the world that nobody cloned.
 func TestCloneIsExact(t *testing.T) {
 	sc := eventful()
-	for _, spec := range []string{"prequal", "prequal mode=sync", "c3", "linear", "yarp_power_of_two",
-		"weighted_round_robin blackout_period=0s", "peak_ewma", "least_request", "smooth_weighted_round_robin", Omniscient} {
+	specs := []string{"prequal", "weighted_round_robin blackout_period=0s", "prequal mode=sync", "c3", "linear", "yarp_power_of_two",
+		"peak_ewma", "least_request", "smooth_weighted_round_robin", Omniscient}
+	if testing.Short() {
+		specs = specs[:2]
+	}
+	for _, spec := range specs {
 		plain := world(t, sc, spec)
 		require.NoError(t, plain.Run(eventfulSpan))
 		w := world(t, sc, spec)
