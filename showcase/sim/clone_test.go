@@ -40,10 +40,13 @@ func TestCloneIsExact(t *testing.T) {
 // Every part of a world is copied: a clone that runs on leaves nothing behind in the original.
 func TestCloneSharesNothing(t *testing.T) {
 	w := world(t, eventful(), "prequal mode=sync")
+	m, err := w.Measure(Second, 3*Second)
+	require.NoError(t, err)
 	require.NoError(t, w.Run(1400*Millisecond))
 	snapshot, err := w.Clone()
 	require.NoError(t, err)
 	require.NoError(t, w.Run(eventfulSpan))
+	measured := *m
 	for range 3 {
 		again, err := snapshot.Clone()
 		require.NoError(t, err)
@@ -53,6 +56,8 @@ func TestCloneSharesNothing(t *testing.T) {
 	}
 	require.NoError(t, snapshot.Run(eventfulSpan))
 	assert.Equal(t, w.Summary(), snapshot.Summary())
+	assert.Equal(t, measured, *m)
+	assert.Equal(t, measured, *snapshot.Measures()[0])
 }
 
 // A fork has the traffic, the neighbours and the queries in flight of its world, and another policy.
