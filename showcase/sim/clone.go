@@ -30,7 +30,7 @@ func (w *World) copyMachine(from *client, i int) error {
 	}
 	m := ms[0]
 	w.clients[i].machine = m
-	if err := m.SetCandidates(engine.Instant(w.now), w.candidates()); err != nil {
+	if err := m.SetCandidates(engine.Instant(w.now), w.candidates(i)); err != nil {
 		return err
 	}
 	return m.Restore(block)
