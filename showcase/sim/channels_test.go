@@ -213,11 +213,11 @@ func TestTicksSendWhatIsDue(t *testing.T) {
 func TestOmniscientIsABound(t *testing.T) {
 	sc := small(T1())
 	best := world(t, sc, Omniscient)
-	require.NoError(t, best.Run(8*Second))
+	require.NoError(t, best.Run(5*Second))
 	q := best.Summary()
-	for _, spec := range []string{"prequal", "c3", "least_loaded", "weighted_round_robin"} {
+	for _, spec := range []string{"prequal", "c3", "least_loaded"} {
 		w := world(t, sc, spec)
-		require.NoError(t, w.Run(8*Second))
+		require.NoError(t, w.Run(5*Second))
 		assert.Greater(t, w.Summary().P99, q.P99*21/20, spec)
 		assert.Equal(t, q.Traffic, w.Summary().Traffic)
 	}
@@ -229,7 +229,7 @@ func TestOmniscientIsABound(t *testing.T) {
 		best.SetState(i, StateDead)
 	}
 	was := best.Totals.Unplaced
-	require.NoError(t, best.Run(9*Second))
+	require.NoError(t, best.Run(6*Second))
 	assert.Greater(t, best.Totals.Unplaced, was)
 }
 
@@ -322,4 +322,50 @@ func TestHistogramBoundsTheTruth(t *testing.T) {
 			}
 		}
 	})
+}
+
+// With subsets each client keeps to so many replicas, all replicas are known to about as many
+// clients, and nothing else changes: not the traffic, and no run without them.
+func TestSubsets(t *testing.T) {
+	sc := small(Calm())
+	sc.Subset = 10
+	w := world(t, sc, "round_robin seed=1")
+	m, err := w.Measure(0, 5*Second)
+	require.NoError(t, err)
+	known := map[engine.ID]int{}
+	for c := range w.clients {
+		cs := w.candidates(c)
+		require.Len(t, cs, 10)
+		for _, x := range cs {
+			known[x.ID]++
+		}
+	}
+	require.Len(t, known, 30)
+	for id, n := range known {
+		assert.Equal(t, 10, n, "replica %d", w.Replica(id))
+	}
+	w.SetState(4, StateDead)
+	require.NoError(t, w.Run(5*Second))
+	for i, n := range m.ByReplica {
+		if i != 4 {
+			assert.InEpsilon(t, m.Totals.Arrivals/30, n, 0.3, Name(i))
+		}
+	}
+	c, err := w.Clone()
+	require.NoError(t, err)
+	for _, x := range []*World{w, c} {
+		require.NoError(t, x.Reload("least_loaded", 0, 15))
+		x.SetState(5, StateAbsent)
+		require.NoError(t, x.Run(7*Second))
+	}
+	assert.Equal(t, w.Hash(), c.Hash())
+	assert.Zero(t, w.Totals.Unplaced)
+	sc.Subset = 30
+	all := world(t, sc, "prequal")
+	sc.Subset = 0
+	none := world(t, sc, "prequal")
+	require.NoError(t, all.Run(2*Second))
+	require.NoError(t, none.Run(2*Second))
+	assert.Equal(t, none.Hash(), all.Hash())
+	assert.Equal(t, 30, len(all.candidates(0)))
 }

@@ -57,10 +57,11 @@ func (w *World) machine(spec string, salt uint64) (engine.Machine, error) {
 
 // Brief tells prepared machines of the present replicas. An error means that the policy cannot
 // run with them; nothing of the world has changed then.
-func (w *World) Brief(machines []engine.Machine) error {
-	cs := w.candidates()
-	for _, m := range machines {
-		if err := m.SetCandidates(engine.Instant(w.now), cs); err != nil {
+func (w *World) Brief(machines []engine.Machine) error { return w.brief(0, machines) }
+
+func (w *World) brief(from int, machines []engine.Machine) error {
+	for i, m := range machines {
+		if err := m.SetCandidates(engine.Instant(w.now), w.candidates(from+i)); err != nil {
 			return err
 		}
 	}
@@ -80,7 +81,7 @@ func (w *World) Adopt(spec string, machines []engine.Machine) error {
 
 // adopt is Adopt for some clients.
 func (w *World) adopt(spec string, from int, machines []engine.Machine) error {
-	if err := w.Brief(machines); err != nil {
+	if err := w.brief(from, machines); err != nil {
 		w.Discard(machines)
 		return err
 	}
@@ -132,9 +133,26 @@ func (w *World) Close() {
 	}
 }
 
-func (w *World) candidates() []engine.Candidate {
-	cs := make([]engine.Candidate, len(w.members))
-	for k, i := range w.members {
+// candidates are the replicas that a client knows of. All know the same, unless the scenario
+// gives each a subset: then clients share a shuffled fleet out in rounds, so that every replica
+// is known to as many clients as any other, give or take one for what a round leaves over.
+func (w *World) candidates(c int) []engine.Candidate {
+	n, k := len(w.members), w.sc.Subset
+	if k == 0 || k >= n {
+		return w.list(w.members)
+	}
+	round, part := c/(n/k), c%(n/k)
+	s, fleet := newStream(w.sc.Seed, streamSubsets, uint64(round)), append([]int32(nil), w.members...)
+	for i := n - 1; i > 0; i-- {
+		j := s.below(uint64(i + 1))
+		fleet[i], fleet[j] = fleet[j], fleet[i]
+	}
+	return w.list(fleet[part*k : (part+1)*k])
+}
+
+func (w *World) list(replicas []int32) []engine.Candidate {
+	cs := make([]engine.Candidate, len(replicas))
+	for k, i := range replicas {
 		cs[k] = engine.Candidate{ID: w.ids[i], Status: w.replicas[i].heard}
 	}
 	return cs
@@ -158,9 +176,8 @@ func (w *World) roll() error {
 			w.members = append(w.members, int32(i))
 		}
 	}
-	cs := w.candidates()
 	for c := range w.clients {
-		if err := w.clients[c].machine.SetCandidates(engine.Instant(w.now), cs); err != nil {
+		if err := w.clients[c].machine.SetCandidates(engine.Instant(w.now), w.candidates(c)); err != nil {
 			return err
 		}
 	}
@@ -184,7 +201,7 @@ func (w *World) hear(i int32) error {
 	if st := r.state.status(); st != r.heard && r.listed {
 		r.heard = st
 		for c := range w.clients {
-			if err := w.clients[c].machine.SetStatus(engine.Instant(w.now), w.ids[i], st); err != nil {
+			if err := known(w.clients[c].machine.SetStatus(engine.Instant(w.now), w.ids[i], st)); err != nil {
 				return err
 			}
 		}

@@ -30,7 +30,7 @@ func (w *World) copyMachine(from *client, i int) error {
 	}
 	m := ms[0]
 	w.clients[i].machine = m
-	if err := m.SetCandidates(engine.Instant(w.now), w.candidates()); err != nil {
+	if err := m.SetCandidates(engine.Instant(w.now), w.candidates(i)); err != nil {
 		return err
 	}
 	return m.Restore(block)
@@ -53,6 +53,7 @@ func (w *World) twin() *World {
 	c.scratch, c.due, c.ask = nil, nil, engine.Query{}
 	c.sc.Script = append([]Change(nil), w.sc.Script...)
 	c.queue, c.alarms = w.queue.clone(), w.alarms.clone()
+	c.loads = append([]loadHistory(nil), w.loads...)
 	c.replicas = append([]replica(nil), w.replicas...)
 	for i := range c.replicas {
 		r := &c.replicas[i]

@@ -25,7 +25,7 @@ type served struct {
 func (w *World) report(i int32) {
 	w.queue.push(w.now+w.sc.ReportEvery, evReport, i)
 	r := &w.replicas[i]
-	h := &r.load
+	h := &w.loads[i]
 	if r.state == StateDead {
 		h.n = 0
 		return
@@ -57,7 +57,7 @@ func (r *replica) loadSince(then, now *served) engine.LoadReport {
 func (w *World) told(i int32) error {
 	for c := range w.clients {
 		if cl := &w.clients[c]; cl.listens {
-			if err := known(cl.machine.RecordLoad(engine.Instant(w.now), w.ids[i], w.replicas[i].load.said)); err != nil {
+			if err := known(cl.machine.RecordLoad(engine.Instant(w.now), w.ids[i], w.loads[i].said)); err != nil {
 				return err
 			}
 		}

@@ -59,13 +59,20 @@ func TestTheTestbedHasThePublishedQuantiles(t *testing.T) {
 		{"half of the work slow", 28, 50, 0.5, "random seed=1"},
 		{"quarter of the work old", 28, 25, 0.25, "random seed=1"},
 	} {
+		if testing.Short() && c.slow > 0 {
+			continue
+		}
 		sc := roomy(c.work, c.slow)
 		span := 140 * Second
 		if testing.Short() {
-			span = 20 * Second
+			span = 5 * Second
 		}
 		w := world(t, sc, c.spec)
-		m, err := w.Measure(25*Second, 25*Second+span)
+		warm := 25 * Second // until weights have settled
+		if c.slow == 0 {
+			warm = 2 * Second
+		}
+		m, err := w.Measure(warm, warm+span)
 		require.NoError(t, err)
 		require.NoError(t, w.Run(m.To))
 		for i, rank := range []uint64{5000, 9000, 9900, 9990} {
@@ -73,7 +80,7 @@ func TestTheTestbedHasThePublishedQuantiles(t *testing.T) {
 			want := float64(c.work) * mixed(float64(rank)/whole, c.slowShare)
 			slack := 0.015
 			if testing.Short() {
-				slack = 0.04
+				slack = 0.05
 			}
 			what := fmt.Sprintf("%s, rank %d", c.name, rank)
 			assert.InEpsilon(t, want, got, slack, what)
@@ -82,7 +89,7 @@ func TestTheTestbedHasThePublishedQuantiles(t *testing.T) {
 				assert.Greater(t, math.Abs(fault-got)/fault, slack, "%s: a tenth more on slow machines must show", what)
 			}
 			if p := published[c.name][i]; p > 0 {
-				assert.InEpsilon(t, p, got, 0.04, "%s against the paper", what)
+				assert.InEpsilon(t, p, got, 0.025+slack, "%s against the paper", what)
 			}
 		}
 		if c.slow == 0 {

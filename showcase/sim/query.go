@@ -60,7 +60,7 @@ func (w *World) place(c int32, work, born int64) error {
 	if focused {
 		w.explain(cl.machine, d)
 	}
-	to := w.members[d.Index]
+	to := w.index.find(d.ID)
 	w.Totals.ByRegime[d.Regime]++
 	if m := w.active; m != nil {
 		m.ByReplica[to]++

@@ -15,6 +15,7 @@ const (
 	streamFleet
 	streamFaults
 	streamLosses
+	streamSubsets
 )
 
 // newStream starts the k-th of n independent streams of one purpose.

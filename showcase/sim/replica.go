@@ -54,7 +54,6 @@ type replica struct {
 	failing  uint64 // share of queries that fail at once, parts per 10,000
 	weather  stream
 	faults   stream
-	load     loadHistory
 }
 
 // job is a query present. It says what its replica has to know, so that sharing the processor

@@ -27,6 +27,8 @@ type Scenario struct {
 	Seed     uint64
 	Replicas int
 	Clients  int
+	// Subset is how many of the replicas each client knows; 0 is all of them.
+	Subset int
 	// Load is the offered work over the fleet's allocation, in parts per 10,000: at 10,000
 	// every replica of a perfectly balanced fleet works exactly at its allocation.
 	Load int
@@ -97,6 +99,7 @@ func (s *Scenario) Validate() error {
 	return errors.Join(
 		check("replicas", int64(s.Replicas), 1, MaxReplicas),
 		check("clients", int64(s.Clients), 1, MaxClients),
+		check("subset", int64(s.Subset), 0, int64(s.Replicas)),
 		check("load", int64(s.Load), 1, MaxLoad),
 		check("noisy", int64(s.Noisy), 0, int64(s.Replicas)),
 		check("spare", int64(s.Spare), 0, 100*whole),

@@ -117,7 +117,7 @@ func (w *World) Reload(spec string, from, to int) error {
 		return err
 	}
 	for i, m := range ms {
-		if err := w.handOver(&w.clients[from+i], m, spec); err != nil {
+		if err := w.handOver(from+i, m, spec); err != nil {
 			w.Discard(ms)
 			return err
 		}
@@ -132,9 +132,10 @@ func (w *World) Reload(spec string, from, to int) error {
 }
 
 // handOver brings a new machine to where the old one stands.
-func (w *World) handOver(c *client, m engine.Machine, spec string) error {
+func (w *World) handOver(i int, m engine.Machine, spec string) error {
+	c := &w.clients[i]
 	// The fleet is no news: it was so an hour ago, for all that the new machine knows.
-	if err := m.SetCandidates(engine.Instant(w.now-3600*Second), w.candidates()); err != nil {
+	if err := m.SetCandidates(engine.Instant(w.now-3600*Second), w.candidates(i)); err != nil {
 		return err
 	}
 	if c.spec == spec {

@@ -37,6 +37,7 @@ type World struct {
 	network  stream
 	losses   stream
 	replicas []replica
+	loads    []loadHistory // of each replica
 	clients  []client
 	ids      []engine.ID
 	index    directory
@@ -78,6 +79,7 @@ func NewWorld(sc Scenario, spec string, mk Maker) (*World, error) {
 		network:  newStream(sc.Seed, streamNetwork, 0),
 		losses:   newStream(sc.Seed, streamLosses, 0),
 		replicas: make([]replica, sc.Replicas),
+		loads:    make([]loadHistory, sc.Replicas),
 		clients:  make([]client, sc.Clients),
 		ids:      make([]engine.ID, sc.Replicas),
 		index:    newDirectory(sc.Replicas),
