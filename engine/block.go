@@ -23,18 +23,19 @@ func (e *Engine) Snapshot(dst []byte) ([]byte, error) {
 // candidates and statuses; anything else, and any state the policy could not have made, is
 // ErrBlock and changes nothing.
 func (e *Engine) Restore(b []byte) error {
+	if len(b) >= 8 && word(b) != magic { // said before the size, which then differs too
+		return &DetailError{ErrBlock, "layout differs: the block is of another version; start without it"}
+	}
 	if len(b) != 8*len(e.block) {
 		return &DetailError{ErrBlock, strconv.Itoa(len(b)) + " bytes, want " + strconv.Itoa(8*len(e.block))}
 	}
 	next := slices.Grow(e.spare.block[:0], len(e.block))[:len(e.block)]
 	for i := range next {
-		w := b[8*i : 8*i+8]
-		next[i] = uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
-			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+		next[i] = word(b[8*i:])
 	}
-	for _, h := range [...]int{headMagic, headPolicy, headSet, headCount} {
+	for _, h := range [...]int{headPolicy, headSet, headCount} {
 		if next[h] != e.block[h] {
-			return &DetailError{ErrBlock, [...]string{"layout", "policy", "candidates", "candidate count"}[h] + " differ; restore on a machine with the same spec, salt, candidates and statuses"}
+			return &DetailError{ErrBlock, [...]string{headPolicy: "policy", headSet: "candidates", headCount: "candidate count"}[h] + " differ; restore on a machine with the same spec, salt, candidates and statuses"}
 		}
 	}
 	for i := range e.set.cands {
@@ -50,6 +51,12 @@ func (e *Engine) Restore(b []byte) error {
 	}
 	e.spare.block = old
 	return nil
+}
+
+// word is the first word of a snapshot or of the rest of one.
+func word(b []byte) uint64 {
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
 func (e *Engine) rebind(block []uint64) {

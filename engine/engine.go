@@ -11,7 +11,7 @@ import (
 const MaxCandidates = 1 << 16
 
 // LayoutVersion names the form of the state block; another version does not restore.
-const LayoutVersion = 2
+const LayoutVersion = 3
 
 // The block starts with these words; the policy's fixed words and the slots follow.
 const (

@@ -30,7 +30,7 @@ func TestAFreshBlockHasItsMarkAndItsSeed(t *testing.T) {
 	e := engine.New(p, engine.Config{})
 	b := e.Block()
 	require.Len(t, b, wordsHead+3)
-	assert.Equal(t, "\x02HEADROM", string(binary.LittleEndian.AppendUint64(nil, b[wordMagic])), "the layout's version, then the mark")
+	assert.Equal(t, "\x03HEADROM", string(binary.LittleEndian.AppendUint64(nil, b[wordMagic])), "the layout's version, then the mark")
 	assert.Equal(t, hash.Word(hash.Word(hash.String("stub seed=7"), 0), 3<<32|2), b[wordPolicy])
 	assert.Equal(t, hash.Start(), b[wordSet], "nobody")
 	assert.Equal(t, []uint64{0, 1 << 63, 0, 7, hash.Mix(8)}, b[wordCount:wordsHead])

@@ -46,7 +46,6 @@ func TestRestoreRefusesByNameAndChangesNothing(t *testing.T) {
 		"0 bytes, want 136":             {},
 		"128 bytes, want 136":           good[:len(good)-8],
 		"144 bytes, want 136":           append(append([]byte(nil), good...), 0, 0, 0, 0, 0, 0, 0, 0),
-		"layout" + hint:                 with(wordMagic, 1),
 		"policy" + hint:                 with(wordPolicy, 1),
 		"candidates" + hint:             with(wordSet, 1<<63),
 		"candidate count" + hint:        with(wordCount, 1),
@@ -57,6 +56,12 @@ func TestRestoreRefusesByNameAndChangesNothing(t *testing.T) {
 		require.ErrorIs(t, err, engine.ErrBlock, want)
 		assert.EqualError(t, err, "state block does not fit: "+want)
 		assert.Equal(t, before, snapshot(t, e), want)
+	}
+	for _, older := range [][]byte{with(wordMagic, 1), with(wordMagic, 1)[:16]} {
+		err := e.Restore(older)
+		require.ErrorIs(t, err, engine.ErrBlock)
+		assert.EqualError(t, err, "state block does not fit: layout differs: the block is of another version; start without it")
+		assert.Equal(t, before, snapshot(t, e))
 	}
 	p.invalid = true
 	err := e.Restore(good)

@@ -30,6 +30,8 @@ type Balancer struct {
 	generations atomic.Uint64
 	changes     sync.Mutex // of policy: one at a time; taken before membership
 	previous    *Source    // what was live before the last swap; under changes
+	leaving     leaving
+	news        news
 
 	membership sync.Mutex // one change of the fleet at a time
 
@@ -69,8 +71,8 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 	if b.opts.wait <= 0 || b.opts.wait > time.Minute {
 		return nil, fmt.Errorf("a probe wait of %v: want more than 0, at most 1m", b.opts.wait)
 	}
-	if r := b.opts.recorder; r != nil && r.taken.Swap(true) {
-		return nil, ErrRecorderTaken
+	if err := b.opts.recorder.serve(b); err != nil {
+		return nil, err
 	}
 	b.salt = b.opts.seed
 	if b.salt == 0 && !slices.ContainsFunc(strings.Fields(src.spec), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
@@ -92,6 +94,7 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 			for _, s := range live.shards {
 				err = errors.Join(err, s.close(ctx))
 			}
+			b.opts.recorder.leave(b)
 			return nil, err
 		}
 	}
@@ -126,6 +129,9 @@ func (b *Balancer) told(err error) {
 // Spec is the canonical spec line of the live policy.
 func (b *Balancer) Spec() string { return b.live.Load().spec }
 
+// Source is where the live policy comes from.
+func (b *Balancer) Source() Source { return b.live.Load().source }
+
 // Now is the balancer's clock, on which its engine's instants lie.
 func (b *Balancer) Now() engine.Instant { return engine.Instant(time.Since(b.began)) }
 
@@ -139,6 +145,7 @@ func (b *Balancer) SetEndpoints(eps []Endpoint) error {
 	if err != nil {
 		return err
 	}
+	defer b.announce()
 	b.membership.Lock()
 	defer b.membership.Unlock()
 	old, live := b.fleet.Load(), b.live.Load().shards
@@ -255,9 +262,9 @@ func (b *Balancer) decideOn(ctx context.Context, a *arm, q *Query) (*Placement, 
 // shard, so that it informs no more decisions than its uses. Unknown endpoints are
 // [engine.ErrUnknownID].
 func (b *Balancer) Record(name string, rd engine.Reading) error {
+	now := b.Now()
+	rd.Asked = now
 	err := b.live.Load().shards[0].told(func(m engine.Machine) error {
-		now := b.Now()
-		rd.Asked = now
 		_, err := m.Record(now, engine.IDOf(name), rd)
 		return err
 	})
@@ -272,7 +279,8 @@ func (b *Balancer) Record(name string, rd engine.Reading) error {
 func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
 	var failed error
 	for _, s := range b.all() {
-		err := s.told(func(m engine.Machine) error { return m.RecordLoad(b.Now(), engine.IDOf(name), l) })
+		now := b.Now()
+		err := s.told(func(m engine.Machine) error { return m.RecordLoad(now, engine.IDOf(name), l) })
 		if errors.Is(err, engine.ErrUnknownID) {
 			return fmt.Errorf("%w: %q", err, name)
 		}
@@ -308,9 +316,10 @@ func (b *Balancer) Close(ctx context.Context) error {
 	}
 	b.changes.Lock() // a swap under way ends first
 	defer b.changes.Unlock()
-	for _, s := range b.all() {
+	for _, s := range append(b.all(), b.leaving.all()...) {
 		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
 	b.background.Wait()
+	b.opts.recorder.leave(b)
 	return err
 }

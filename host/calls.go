@@ -207,6 +207,9 @@ func (in *Instance) Snapshot(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	at, size := uint32(in.stack[0]>>32), uint32(in.stack[0])
+	if size > abi.ArenaMax { // no guest could be asked to take it back
+		return dst, fmt.Errorf("%w: a block of %d bytes, at most %d", ErrAnswer, size, abi.ArenaMax)
+	}
 	block, ok := in.mem.Read(at, size)
 	if !ok {
 		return dst, fmt.Errorf("%w: a block of %d bytes at %d lies outside its memory", ErrAnswer, size, at)

@@ -10,7 +10,7 @@ var (
 	ErrTrap = errors.New("guest trapped")
 	// ErrAnswer is a guest that decided for a replica that may not be decided for.
 	ErrAnswer = errors.New("guest gave a wrong answer")
-	// ErrSlow is a foreign guest that takes 10 ms or more, time and again, to decide.
+	// ErrSlow is a foreign guest that takes more than 10 ms for more than one decision in 64.
 	ErrSlow = errors.New("guest is too slow")
 	// ErrOldGuest is a guest of an earlier ABI minor that lacks what was asked.
 	ErrOldGuest = errors.New("the guest's ABI is too old for this")

@@ -33,8 +33,14 @@ func TestSteadyTrafficHardlyFallsBack(t *testing.T) {
 			if testing.Short() && c.rate > 5_000 {
 				t.Skip("100,000 queries; the full run places them")
 			}
+			if racing && c.rate > 10_000 {
+				// A shard is held some ten times as long there, while the clock of the bubble stands: queries find it taken
+				// that would not have met it, and go to one without a pool.
+				t.Logf("under the race detector: 10,000 queries a second and not %d", c.rate)
+				c.rate = 10_000
+			}
 			synctest.Test(t, func(t *testing.T) {
-				b := balancerOf(t, native("prequal seed=1"+c.settings), WithShards(c.shards))
+				b := balancerOf(t, natively("prequal seed=1"+c.settings), WithShards(c.shards))
 				eps := make([]Endpoint, c.replicas)
 				for i := range eps {
 					eps[i].Name = fmt.Sprint(i)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -35,9 +36,16 @@ func WithObserver(f Observer) Option {
 }
 
 func (b *Balancer) observe(ctx context.Context, q Query, p *Placement, err error) {
+	heard := false
+	defer func() {
+		if !heard && p != nil { // it panics: nobody gets the placement
+			p.Done(engine.OutcomeCancelled)
+		}
+	}()
 	if ended := b.opts.observer(ctx, q, p, err); p != nil {
 		p.observed = ended
 	}
+	heard = true
 }
 
 // Change is a change of policy that came about.
@@ -61,12 +69,49 @@ const (
 	ChangeEnd      ChangeKind = "end"      // of a canary that refused the fleet
 )
 
-// WithChangeHandler is told of every change of policy, in their order. The balancer's next change waits
-// for it, so it must make none itself.
+// WithChangeHandler is told of every change of policy, in their order and one at a time, on a goroutine
+// that made one. Nothing of the balancer waits for it, and it may call what it likes: of a change that
+// it makes itself it is told when it has returned.
 func WithChangeHandler(f func(Change)) Option { return func(o *options) { o.change = f } }
 
+// news are the changes that the handler has not been told of.
+type news struct {
+	mu      sync.Mutex
+	waiting []Change
+	telling bool
+}
+
+// changed notes a change, in the order in which changes are made: under their locks.
 func (b *Balancer) changed(kind ChangeKind, from, to *arm) {
-	if b.opts.change != nil {
-		b.opts.change(Change{kind, from.spec, to.spec, to.generation, to.share})
+	if b.opts.change == nil {
+		return
 	}
+	b.news.mu.Lock()
+	defer b.news.mu.Unlock()
+	b.news.waiting = append(b.news.waiting, Change{kind, from.spec, to.spec, to.generation, to.share})
+}
+
+// announce tells the handler what is new, under no lock, unless somebody is telling it already.
+func (b *Balancer) announce() {
+	for b.announceNext() {
+	}
+}
+
+func (b *Balancer) announceNext() bool {
+	n := &b.news
+	n.mu.Lock()
+	if n.telling || len(n.waiting) == 0 {
+		n.mu.Unlock()
+		return false
+	}
+	c := n.waiting[0]
+	n.waiting, n.telling = n.waiting[1:], true
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		n.telling = false
+		n.mu.Unlock()
+	}()
+	b.opts.change(c)
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/policy"
 )
 
 type ended struct {
@@ -56,13 +57,13 @@ func TestChangesOfPolicyAreTold(t *testing.T) {
 	const one, two, three = "round_robin seed=1", "random seed=2", "random seed=3"
 	var told []Change
 	b := nativeOf(t, one, WithChangeHandler(func(c Change) { told = append(told, c) }))
-	require.NoError(t, b.Swap(ctx, native(two)))
-	require.Error(t, b.Swap(ctx, native("nonsense")))
+	require.NoError(t, b.Swap(ctx, natively(two)))
+	require.Error(t, b.Swap(ctx, natively("nonsense")))
 	require.NoError(t, b.Rollback(ctx))
-	require.NoError(t, b.Canary(ctx, native(two), 100))
+	require.NoError(t, b.Canary(ctx, natively(two), 100))
 	require.NoError(t, b.SetShare(200))
 	require.NoError(t, b.Rollback(ctx))
-	require.NoError(t, b.Canary(ctx, native(three), 300))
+	require.NoError(t, b.Canary(ctx, natively(three), 300))
 	require.NoError(t, b.Promote(ctx))
 	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}}))
 	require.NoError(t, b.Canary(ctx, made("random seed=2", func(e *engine.Engine, _ uint64) engine.Machine { return unwilling{e} }), 400))
@@ -92,7 +93,7 @@ func TestCountsOfAnArmOnlyGrow(t *testing.T) {
 	}
 	ask(5, false)
 	for range 3 {
-		require.NoError(t, b.Canary(ctx, native("random seed=3"), wholeShare))
+		require.NoError(t, b.Canary(ctx, natively("random seed=3"), wholeShare))
 		ask(7, true)
 		require.NoError(t, b.Rollback(ctx))
 	}
@@ -130,19 +131,74 @@ func TestCountersStandWhileNoMachineDoes(t *testing.T) {
 	})
 }
 
+// Nor do they fall or count twice when machines change: by a swap, with or without the state's block, or by a
+// failure, after which a machine starts from a block of a moment ago.
+func TestCountersGrowOverMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		src := func(spec string) Source {
+			return made(spec, func(e *engine.Engine, _ uint64) engine.Machine { return trapping{e, &fail} })
+		}
+		b := balancerOf(t, src("prequal seed=1"), WithTwin(policy.Parse))
+		last := b.Stats().Counters
+		look := func() engine.Counters {
+			now := b.Stats().Counters
+			was := last.Each()
+			for i, v := range now.Each() {
+				require.GreaterOrEqual(t, *v, *was[i], "count %d", i)
+			}
+			last = now
+			return now
+		}
+		record := func(n int) {
+			for range n {
+				require.NoError(t, b.Record("a", engine.Reading{RIF: 1, Latency: 1}))
+			}
+		}
+		record(10)
+		for i, spec := range []string{"prequal seed=1", "prequal seed=1 pool=7", "least_loaded seed=1", "prequal seed=1"} {
+			require.NoError(t, b.Swap(ctx, src(spec)))
+			before := look()
+			if i < 2 {
+				assert.EqualValues(t, 10+5*i, before.Readings, "what is handed over is not read again")
+				record(5)
+				assert.EqualValues(t, 10+5*i+5, look().Readings)
+			}
+		}
+		for range 50 {
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess) // its state is kept now and then
+			record(3)
+			before := look()
+			fail = true
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+			look()
+			record(2)
+			assert.EqualValues(t, 2, look().Readings-before.Readings, "none is lost and none is counted twice")
+			time.Sleep(mostWait * 2)
+			record(1)
+			assert.EqualValues(t, 3, look().Readings-before.Readings)
+		}
+		assert.EqualValues(t, 50, b.Stats().Traps)
+		require.NoError(t, b.Close(ctx))
+	})
+}
+
 func TestStatsShowComparisonAndRecorder(t *testing.T) {
-	b := nativeOf(t, "round_robin seed=1", WithRecorder(&Recorder{}))
-	require.Nil(t, b.Stats().Comparison)
-	c, err := b.Compare(ctx, native("least_loaded seed=1"))
-	require.NoError(t, err)
-	for range 10 {
-		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
-	}
-	r := c.Report()
-	assert.Equal(t, &ComparisonStats{r.Decisions, r.Different, false}, b.Stats().Comparison)
-	assert.EqualValues(t, 10, r.Decisions)
-	require.NoError(t, b.Dump(io.Discard, 0))
-	assert.Positive(t, b.Stats().Recorder.Segments)
-	c.Stop(ctx)
-	assert.Nil(t, b.Stats().Comparison)
+	synctest.Test(t, func(t *testing.T) {
+		b := nativeOf(t, "round_robin seed=1", WithRecorder(&Recorder{}))
+		require.Nil(t, b.Stats().Comparison)
+		c, err := b.Compare(ctx, natively("least_loaded seed=1"))
+		require.NoError(t, err)
+		for range 10 {
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		}
+		synctest.Wait()
+		r := c.Report()
+		assert.Equal(t, &ComparisonStats{r.Decisions, r.Different, 0, false}, b.Stats().Comparison)
+		assert.EqualValues(t, 10, r.Decisions)
+		require.NoError(t, b.Dump(io.Discard, 0))
+		assert.Positive(t, b.Stats().Recorder.Segments)
+		c.Stop(ctx)
+		assert.Nil(t, b.Stats().Comparison)
+	})
 }

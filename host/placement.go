@@ -21,8 +21,6 @@ type Placement struct {
 	outcome        engine.Outcome
 	closed         atomic.Bool
 	earlier, later *Placement // of the shard's open ones
-	beside         *beside
-	other          engine.ID // the choice of the machine beside
 	observed       func(engine.Outcome, time.Duration)
 }
 

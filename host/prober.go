@@ -20,7 +20,7 @@ type Prober struct {
 	Probe       ProbeFunc
 	Timeout     time.Duration // for one probe; zero means 100 ms; at most [WithProbeWait] where queries wait for it
 	Concurrency int           // probes outstanding in all; zero means 256
-	PerEndpoint int           // probes outstanding for one endpoint; zero means 4, or 64 where queries wait for them
+	PerEndpoint int           // probes outstanding for one endpoint, of each kind; zero means 4, and 64 of those that queries wait for
 }
 
 // ticket is a probe that is due.
@@ -58,10 +58,12 @@ func (s *shard) collect() {
 // drawDue has the machine say who is due; it is false if that failed.
 func (s *shard) drawDue() bool {
 	now := s.b.Now()
-	s.tellBeside(func(m engine.Machine) error {
-		_, err := m.Probes(now, nil)
-		return err
-	})
+	if s.beside != nil {
+		s.tellBeside(func(m engine.Machine) error {
+			_, err := m.Probes(now, nil)
+			return err
+		})
+	}
 	var err error
 	s.due, err = s.machine.Probes(now, s.due[:0])
 	return s.contain(err) == nil
@@ -79,16 +81,13 @@ func (s *shard) record(id engine.ID, rd engine.Reading) {
 // Run probes for a balancer until the context ends, and returns the context's error. One
 // prober serves a balancer at a time: a second is [ErrProberRuns].
 func (p *Prober) Run(ctx context.Context, b *Balancer) error {
-	workers, perEndpoint := orDefault(p.Concurrency, 256), orDefault(p.PerEndpoint, 4)
-	if b.live.Load().asks() {
-		perEndpoint = orDefault(p.PerEndpoint, 64)
-	}
+	workers := orDefault(p.Concurrency, 256)
 	tickets := make(chan ticket, workers)
 	if !b.prober.CompareAndSwap(nil, &tickets) {
 		return ErrProberRuns
 	}
 	defer b.prober.Store(nil)
-	shares := &shares{most: perEndpoint, open: map[string]int{}}
+	shares := &shares{open: map[share]int{}}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for range workers {
@@ -98,7 +97,8 @@ func (p *Prober) Run(ctx context.Context, b *Balancer) error {
 				case <-ctx.Done():
 					return
 				case t := <-tickets:
-					if t.late() || !shares.take(t.endpoint.Name) {
+					its := share{t.endpoint.Name, t.question != nil}
+					if t.late() || !shares.take(its, p.most(its)) {
 						b.shed(t)
 						continue
 					}
@@ -107,7 +107,7 @@ func (p *Prober) Run(ctx context.Context, b *Balancer) error {
 					} else {
 						p.one(ctx, b, t)
 					}
-					shares.give(t.endpoint.Name)
+					shares.give(its)
 				}
 			}
 		})
@@ -155,27 +155,40 @@ func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
 	t.shard.record(id, rd)
 }
 
-// shares bounds what is outstanding for one endpoint.
-type shares struct {
-	mu   sync.Mutex
-	most int
-	open map[string]int
+// share is what may be outstanding for one endpoint. Policies change under a prober, and a canary's may be
+// of the other kind, so probes that queries wait for have a share of their own.
+type share struct {
+	endpoint string
+	awaited  bool
 }
 
-func (s *shares) take(name string) bool {
+func (p *Prober) most(s share) int {
+	if s.awaited {
+		return orDefault(p.PerEndpoint, 64)
+	}
+	return orDefault(p.PerEndpoint, 4)
+}
+
+// shares counts what is outstanding.
+type shares struct {
+	mu   sync.Mutex
+	open map[share]int
+}
+
+func (s *shares) take(its share, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[name] >= s.most {
+	if s.open[its] >= most {
 		return false
 	}
-	s.open[name]++
+	s.open[its]++
 	return true
 }
 
-func (s *shares) give(name string) {
+func (s *shares) give(its share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[name]--; s.open[name] == 0 {
-		delete(s.open, name)
+	if s.open[its]--; s.open[its] == 0 {
+		delete(s.open, its)
 	}
 }

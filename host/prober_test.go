@@ -136,3 +136,36 @@ func TestOneProberServesABalancer(t *testing.T) {
 		assert.ErrorIs(t, p.Run(context.Background(), b), host.ErrProberRuns)
 	})
 }
+
+// burst has so many queries decide at once, and says how many probes were shed meanwhile.
+func burst(t *testing.T, b *host.Balancer, n int) uint64 {
+	before := b.Stats().Probes.Shed
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() { decide(t, b) })
+	}
+	all.Wait()
+	synctest.Wait()
+	return b.Stats().Probes.Shed - before
+}
+
+// A prober serves whatever policy is live: its bounds are those of the probes, not those of the policy that it met first.
+func TestAProberFollowsAChangeOfPolicy(t *testing.T) {
+	p := &host.Prober{Probe: func(context.Context, host.Endpoint) (engine.Reading, error) {
+		time.Sleep(time.Millisecond)
+		return engine.Reading{RIF: 1, Latency: engine.Millisecond}, nil
+	}}
+	const async, awaited = "prequal seed=1 idle=0", "prequal seed=1 mode=sync"
+	for _, first := range []string{async, awaited} {
+		probing(t, first, 3, p, func(b *host.Balancer) {
+			for range 2 {
+				require.NoError(t, b.Swap(context.Background(), host.FromPolicies(policy.Parse, awaited)))
+				assert.Zero(t, burst(t, b, 60), "each of three replicas is asked for 60 queries")
+				time.Sleep(time.Second)
+				require.NoError(t, b.Swap(context.Background(), host.FromPolicies(policy.Parse, async)))
+				assert.EqualValues(t, 60*3-3*4, burst(t, b, 60), "a pool needs no more than four at a time from each")
+				time.Sleep(time.Second)
+			}
+		})
+	}
+}

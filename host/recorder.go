@@ -17,8 +17,8 @@ import (
 // Recorder keeps the last calls to a balancer's machines, so that what they decided can be
 // decided again, bit for bit, and explained. Set its fields before a balancer gets it; the zero
 // value keeps 30 seconds in at most 64 MiB. What it keeps are segments of about a second, each
-// with the state that it starts from. Keys of queries are kept as hashes only. One recorder
-// serves one balancer.
+// with the fleet and the state that it starts from, and longer where those are large. Keys of queries are
+// kept as hashes only. One recorder serves one balancer at a time, until that has closed.
 type Recorder struct {
 	Keep     time.Duration // how long; zero means 30 s
 	MaxBytes int           // of the segments kept; zero means 64 MiB
@@ -37,7 +37,7 @@ type Recorder struct {
 	stats   RecorderStats
 	sunk    bool // the sink has the recording's first bytes
 	alarmed time.Time
-	taken   atomic.Bool
+	owner   atomic.Pointer[Balancer]
 	made    atomic.Uint64 // machines
 }
 
@@ -52,8 +52,24 @@ type RecorderStats struct {
 	Bytes     uint64 // of them
 	Kept      int    // segments at the moment
 	KeptBytes int
+	TooLarge  uint64 // segments that were not kept: their fleet alone is more than a reader takes
 	Anomalies uint64
 	SinkError error // the sink's first; nothing was written to it since
+}
+
+// serve gives the recorder to a balancer.
+func (r *Recorder) serve(b *Balancer) error {
+	if r != nil && !r.owner.CompareAndSwap(nil, b) {
+		return ErrRecorderTaken
+	}
+	return nil
+}
+
+// leave takes it back, if that balancer has it.
+func (r *Recorder) leave(b *Balancer) {
+	if r != nil {
+		r.owner.CompareAndSwap(b, nil)
+	}
 }
 
 // ErrRecorderTaken says that a recorder has a balancer already.
@@ -62,11 +78,12 @@ var ErrRecorderTaken = errors.New("the recorder serves another balancer already"
 // WithRecorder has a balancer's calls kept: about 0.2 us more for each.
 func WithRecorder(r *Recorder) Option { return func(o *options) { o.recorder = r } }
 
-// A segment ends after this time or size, and it is an anomaly if of so many decisions such a part
-// was fallback.
+// A segment ends after this time or size of its calls, and it is an anomaly if of so many decisions such
+// a part was fallback.
 const (
 	segmentSpan   = time.Second
 	segmentBytes  = 1 << 20
+	segmentMost   = 4 << 20 // where more is due because the start is large
 	anomalyLeast  = 50
 	anomalyShare  = 5 // one in so many
 	defaultKeep   = 30 * time.Second
@@ -127,6 +144,10 @@ func (r *Recorder) take(data []byte, number uint64) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(data) > trace.MaxSegment {
+		r.stats.TooLarge++
+		return
+	}
 	r.stats.Segments++
 	r.stats.Bytes += uint64(len(data))
 	if r.Sample > 1 && number%uint64(r.Sample) != 0 {
@@ -177,6 +198,7 @@ type recorded struct {
 	w     trace.SegmentWriter
 	n     uint64
 	began time.Time // of the segment; zero if none is under way
+	start int       // bytes of it that say where it starts from
 	block []byte
 }
 
@@ -190,17 +212,17 @@ func (s *shard) recording(m engine.Machine) engine.Machine {
 }
 
 // begin makes sure that a segment is under way. Each starts with fleet and state, before the
-// call that is to be written down.
-func (m *recorded) begin(now engine.Instant) *trace.SegmentWriter {
+// call that is to be written down. An error is the machine's, which did not give its state.
+func (m *recorded) begin(now engine.Instant) error {
 	if !m.began.IsZero() {
-		if m.w.Len() < segmentBytes && time.Since(m.began) < segmentSpan {
-			return &m.w
+		if !m.full() {
+			return nil
 		}
 		m.finish()
 	}
 	block, err := m.Machine.Snapshot(m.block[:0])
 	if err != nil {
-		block = nil // the call to come will show what is wrong
+		return err
 	}
 	m.block, m.began = block, time.Now()
 	m.w.Begin(trace.Head{
@@ -212,7 +234,17 @@ func (m *recorded) begin(now engine.Instant) *trace.SegmentWriter {
 	if len(block) > 0 {
 		m.w.State(now-before, block)
 	}
-	return &m.w
+	m.start = m.w.Len()
+	return nil
+}
+
+// full says whether the segment has had its calls. Its start is not counted among them: with thousands of
+// endpoints it is larger than they are, and a recording would be made of starts. So the larger the
+// start, the more calls follow, and the longer.
+func (m *recorded) full() bool {
+	calls := min(max(segmentBytes, m.start), segmentMost)
+	span := segmentSpan * time.Duration(1+m.start/segmentBytes)
+	return m.w.Len()-m.start >= calls || time.Since(m.began) >= span
 }
 
 func (m *recorded) endpoints(at engine.Instant) {
@@ -240,8 +272,10 @@ func (m *recorded) Close(ctx context.Context) error {
 }
 
 func (m *recorded) SetCandidates(now engine.Instant, cs []engine.Candidate) error {
-	m.begin(now)
-	err := m.Machine.SetCandidates(now, cs)
+	err := m.begin(now)
+	if err == nil {
+		err = m.Machine.SetCandidates(now, cs)
+	}
 	if err == nil {
 		m.fleet = m.s.fleet
 		m.endpoints(now)
@@ -250,20 +284,24 @@ func (m *recorded) SetCandidates(now engine.Instant, cs []engine.Candidate) erro
 }
 
 func (m *recorded) SetStatus(now engine.Instant, id engine.ID, st engine.Status) error {
-	w := m.begin(now)
-	err := m.Machine.SetStatus(now, id, st)
+	err := m.begin(now)
+	if err == nil {
+		err = m.Machine.SetStatus(now, id, st)
+	}
 	if err == nil {
 		m.fleet = m.s.fleet
-		w.Status(now, id, st)
+		m.w.Status(now, id, st)
 	}
 	return err
 }
 
 func (m *recorded) Decide(q *engine.Query, d *engine.Decision) error {
-	w := m.begin(q.Now)
-	err := m.Machine.Decide(q, d)
+	err := m.begin(q.Now)
+	if err == nil {
+		err = m.Machine.Decide(q, d)
+	}
 	if !failed(err) { // a machine that failed is not asked again, and no replay can fail as it did
-		w.Decided(q, d, err)
+		m.w.Decided(q, d, err)
 	} else {
 		m.r.alarm(err.Error())
 	}
@@ -271,30 +309,44 @@ func (m *recorded) Decide(q *engine.Query, d *engine.Decision) error {
 }
 
 func (m *recorded) Report(now engine.Instant, r engine.Report) error {
-	m.begin(now).Done(now, r)
+	if err := m.begin(now); err != nil {
+		return err
+	}
+	m.w.Done(now, r)
 	return m.Machine.Report(now, r)
 }
 
 func (m *recorded) Record(now engine.Instant, id engine.ID, rd engine.Reading) (engine.Admission, error) {
-	m.begin(now).Reading(now, id, rd)
+	if err := m.begin(now); err != nil {
+		return engine.NotKept, err
+	}
+	m.w.Reading(now, id, rd)
 	return m.Machine.Record(now, id, rd)
 }
 
 func (m *recorded) RecordLoad(now engine.Instant, id engine.ID, l engine.LoadReport) error {
-	m.begin(now).Load(now, id, l)
+	if err := m.begin(now); err != nil {
+		return err
+	}
+	m.w.Load(now, id, l)
 	return m.Machine.RecordLoad(now, id, l)
 }
 
 func (m *recorded) Forget(now engine.Instant, id engine.ID, asked engine.Instant) error {
-	m.begin(now).Forget(now, id, asked)
+	if err := m.begin(now); err != nil {
+		return err
+	}
+	m.w.Forget(now, id, asked)
 	return m.Machine.Forget(now, id, asked)
 }
 
 func (m *recorded) Probes(now engine.Instant, dst []engine.ID) ([]engine.ID, error) {
-	w := m.begin(now)
+	if err := m.begin(now); err != nil {
+		return dst, err
+	}
 	due, err := m.Machine.Probes(now, dst)
 	if err == nil {
-		w.Probes(now, due[len(dst):])
+		m.w.Probes(now, due[len(dst):])
 	}
 	return due, err
 }

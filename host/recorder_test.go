@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,6 +234,62 @@ func TestAGuestsRecordingReplaysNatively(t *testing.T) {
 	assert.GreaterOrEqual(t, met, 3000)
 	t.Logf("%.1f bytes a decision", float64(out.Len())/3000)
 	require.NoError(t, errors.Join(b.Close(ctx), rt.Close(ctx)))
+}
+
+// A fleet whose description is larger than what a segment holds of calls is not described at every call.
+func TestARecordingOfALargeFleetIsMadeOfCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the fleet is of 20,000 endpoints; the full run does it")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		rec := &Recorder{Keep: time.Hour, MaxBytes: 1 << 30}
+		b := nativeOf(t, "least_loaded seed=3", WithRecorder(rec))
+		eps := make([]Endpoint, 20_000)
+		for i := range eps {
+			eps[i] = Endpoint{Name: fmt.Sprintf("%s-replica-%05d", strings.Repeat("a-long-name-", 8), i)}
+		}
+		require.NoError(t, b.SetEndpoints(eps))
+		for range 2000 {
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		}
+		require.NoError(t, b.Dump(io.Discard, 0))
+		assert.LessOrEqual(t, rec.Stats().Segments, uint64(2))
+		before := rec.Stats()
+		for range 100 {
+			decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+			time.Sleep(100 * time.Millisecond)
+		}
+		var out bytes.Buffer
+		require.NoError(t, b.Dump(&out, 0))
+		after := rec.Stats()
+		assert.Positive(t, after.Segments-before.Segments)
+		assert.LessOrEqual(t, after.Bytes-before.Bytes, uint64(10*segmentBytes), "in ten seconds: starts grow rarer with their size")
+		_, met := replayAll(t, out.Bytes())
+		assert.Equal(t, 2100, met)
+		require.NoError(t, b.Close(ctx))
+	})
+}
+
+// A recorder is free again when its balancer has closed, or never came to be; and not before.
+func TestARecorderIsGivenBack(t *testing.T) {
+	rec := &Recorder{}
+	_, err := NewNativeBalancer(policy.Parse, "no such policy", WithRecorder(rec))
+	require.ErrorIs(t, err, engine.ErrConfig)
+	one := nativeOf(t, "random seed=1", WithRecorder(rec))
+	decide(t, one, Query{}).Done(engine.OutcomeSuccess)
+	_, err = NewNativeBalancer(policy.Parse, "random", WithRecorder(rec))
+	require.ErrorIs(t, err, ErrRecorderTaken)
+	require.NoError(t, one.Close(ctx))
+	two := nativeOf(t, "random seed=2", WithRecorder(rec))
+	require.NoError(t, one.Close(ctx))
+	_, err = NewNativeBalancer(policy.Parse, "random", WithRecorder(rec))
+	require.ErrorIs(t, err, ErrRecorderTaken, "closing twice gives back what is one's own only")
+	decide(t, two, Query{}).Done(engine.OutcomeSuccess)
+	var out bytes.Buffer
+	require.NoError(t, two.Dump(&out, 0))
+	_, met := replayAll(t, out.Bytes())
+	assert.Equal(t, 2, met)
+	require.NoError(t, two.Close(ctx))
 }
 
 func BenchmarkRecorder(b *testing.B) {

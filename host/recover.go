@@ -1,11 +1,9 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/headroom-lb/headroom/engine"
@@ -21,7 +19,7 @@ type seat struct {
 	serial  uint64 // of those machines that know what is open, from 1 on
 	since   time.Time
 	served  uint64 // decisions of this machine
-	late    int    // of them in a row were slow
+	late    int    // slowOneIn for each that was slow, less one for each that was not
 	block   []byte // its state of a moment ago, when it was well
 	kept    engine.Instant
 	next    blank         // a spare that is to sit when the present call is through
@@ -81,9 +79,14 @@ func (s *shard) contain(err error) error {
 	}
 	wait := s.wait
 	s.wait = min(max(2*wait, firstWait), mostWait)
+	stoodIn := s.standIn
 	s.machine, s.standIn = nil, false
+	if s.retired || stoodIn { // no machine is wanted any more, or one is on its way
+		s.b.background.Go(func() { _ = closeMachine(context.Background(), dead) })
+		return err
+	}
 	if twin := s.twin(); twin != nil {
-		if err := s.sit(twin); err == nil {
+		if err := s.sit(twin, s.state()); err == nil {
 			s.standIn = true
 		}
 	}
@@ -106,10 +109,10 @@ func (s *shard) replace() {
 	bl := s.next
 	s.next = nil
 	err := ErrClosed
-	if !s.gone {
+	if s.wanted() {
 		var m engine.Machine
 		if m, _, err = bl.configured(s.arm.source.spec, s.salt); err == nil {
-			err = s.sit(m)
+			err = s.sit(m, s.state())
 		}
 	}
 	if err == nil {
@@ -128,14 +131,18 @@ func (s *shard) twin() engine.Machine {
 	if s.b.opts.twin == nil || s.b.opts.closed || !s.arm.source.guest || s.arm.source.foreign {
 		return nil
 	}
-	p, err := s.b.opts.twin(s.arm.spec)
+	m, _, err := nativeBlank{s.b.opts.twin}.configured(s.arm.spec, s.salt)
 	if err != nil {
 		return nil
 	}
-	return engine.New(p, engine.Config{Salt: s.salt})
+	return m
 }
 
-// revive starts machines, each a wait after the last, until one sits or the balancer closes.
+// wanted says whether a machine is any use here. The caller holds the lock.
+func (s *shard) wanted() bool { return !s.gone && !s.retired }
+
+// revive starts machines, each a wait after the last, until one sits, the shard retires or the
+// balancer closes.
 func (s *shard) revive(wait time.Duration) {
 	for {
 		select {
@@ -152,88 +159,29 @@ func (s *shard) revive(wait time.Duration) {
 	}
 }
 
-// rebuild seats a fresh machine.
+// rebuild seats a fresh machine, if one is wanted.
 func (s *shard) rebuild() error {
 	s.mu.Lock()
-	a := s.arm
+	a, wanted := s.arm, s.wanted()
 	s.release()
+	if !wanted {
+		return nil
+	}
 	m, _, err := a.start(context.Background(), s.salt)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.release()
-	if s.gone || s.arm != a || s.machine != nil && !s.standIn { // a swap or a spare was faster
+	if !s.wanted() || s.arm != a || s.machine != nil && !s.standIn { // a swap or a spare was faster
 		_ = closeMachine(context.Background(), m)
 		return nil
 	}
-	if err := s.sit(m); err != nil {
+	if err := s.sit(m, s.state()); err != nil {
 		_ = closeMachine(context.Background(), m)
 		return err
 	}
 	s.standIn = false
 	s.b.counts.rebuilds.Add(1)
-	return nil
-}
-
-// before is how much earlier than now a machine that takes over is told of the fleet: readings
-// are handed to it at the instants of their receipt, and nobody is new to the fleet for that.
-const before = engine.Instant(time.Hour)
-
-// sit puts a machine in place and hands over what is known: the state block of the one
-// that leaves, or the last one kept; to a machine that does not take that, the readings. What
-// is open it is told by name. On an error nothing has changed. The caller holds the lock.
-func (s *shard) sit(m engine.Machine) error {
-	now := s.b.Now()
-	if err := m.SetCandidates(now-before, s.fleet.candidates); err != nil {
-		return err
-	}
-	block, exact := s.block, false
-	var entries []engine.Entry
-	if s.machine != nil {
-		if b, err := s.machine.Snapshot(nil); err == nil {
-			block, exact = b, true
-			entries, _ = s.machine.Entries(now, nil)
-		}
-	}
-	switch err := m.Restore(block); {
-	case failed(err):
-		return err
-	case err != nil:
-		exact = false
-		if err := replay(m, entries); err != nil {
-			return err
-		}
-	}
-	switch err := m.SetInFlight(s.inFlight()); {
-	case errors.Is(err, ErrOldGuest) && exact: // the block has the counts
-	case errors.Is(err, ErrOldGuest):
-		if err := errors.Join(m.SetCandidates(now-before, nil), m.SetCandidates(now-before, s.fleet.candidates)); err != nil {
-			return err
-		}
-		s.serial++ // it counts its own from now on
-	case err != nil:
-		return err
-	default:
-		for p := s.open; p != nil; p = p.later {
-			p.counted = s.serial
-		}
-	}
-	if m, ok := s.machine.(*recorded); ok {
-		m.finish()
-	}
-	s.machine, s.since, s.served, s.late, s.kept = s.recording(m), time.Now(), 0, 0, now-before
-	return nil
-}
-
-// replay hands readings over, in the order of their receipt.
-func replay(m engine.Machine, entries []engine.Entry) error {
-	slices.SortFunc(entries, func(a, b engine.Entry) int { return cmp.Compare(a.At, b.At) })
-	for _, e := range entries {
-		_, err := m.Record(e.At, e.ID, engine.Reading{RIF: e.RawRIF, Latency: e.RawLatency, Asked: e.Asked})
-		if failed(err) {
-			return err
-		}
-	}
 	return nil
 }

@@ -29,12 +29,12 @@ type shard struct {
 	tried    [engine.MaxTried]engine.ID
 	decision engine.Decision
 	due      []engine.ID
-	open     *Placement      // placements not done, linked
-	beside   *beside         // a machine that is compared with this one, or nil
-	counted  engine.Counters // as last asked
-	fitted   engine.Fit
-	retired  bool // nobody new comes
-	gone     bool // no machine comes any more
+	open     *Placement // placements not done, linked
+	beside   *beside    // a machine that is compared with this one, or nil
+	counters grown
+	fitted   engine.Fit // as last asked
+	retired  bool       // nobody new comes
+	gone     bool       // no machine comes any more
 }
 
 // letter is something to tell a machine, when somebody holds it the next time.
@@ -94,8 +94,8 @@ func (s *shard) read() {
 	}
 }
 
-// tell tells the machine something, if there is one, and who is compared with it. The caller
-// holds the lock.
+// tell tells the machine something, if there is one, and who is compared with it, which hears of it on
+// another goroutine. The caller holds the lock.
 func (s *shard) tell(f func(engine.Machine) error) error {
 	s.tellBeside(f)
 	if s.machine == nil {
@@ -126,14 +126,13 @@ func (s *shard) setFleet(f *fleet) error {
 	defer s.release()
 	old := s.fleet
 	s.fleet = f
-	if s.machine == nil {
-		return nil
+	if s.machine != nil {
+		if err := s.contain(s.machine.SetCandidates(s.b.Now(), f.candidates)); err != nil && !failed(err) {
+			s.fleet = old
+			return err
+		}
 	}
-	if err := s.contain(s.machine.SetCandidates(s.b.Now(), f.candidates)); err != nil && !failed(err) {
-		s.fleet = old
-		return err
-	}
-	s.tellBeside(func(m engine.Machine) error { return m.SetCandidates(s.b.Now(), f.candidates) })
+	s.setBeside(f)
 	s.keep()
 	return nil // a guest that failed is started anew for the new fleet
 }
@@ -142,7 +141,8 @@ func (s *shard) setStatus(f *fleet, id engine.ID, st engine.Status) error {
 	s.mu.Lock()
 	defer s.release()
 	s.fleet = f
-	if err := s.tell(func(m engine.Machine) error { return m.SetStatus(s.b.Now(), id, st) }); err != nil && !failed(err) {
+	now := s.b.Now()
+	if err := s.tell(func(m engine.Machine) error { return m.SetStatus(now, id, st) }); err != nil && !failed(err) {
 		return err
 	}
 	s.keep()
@@ -155,7 +155,7 @@ func (s *shard) close(ctx context.Context) error {
 	defer s.release()
 	m := s.machine
 	s.machine, s.gone = nil, true
-	s.leave(ctx)
+	s.leave(true)
 	return closeMachine(ctx, m)
 }
 
@@ -179,7 +179,8 @@ func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 		s.query.Tried = append(s.query.Tried, engine.IDOf(name))
 	}
 	s.used.Store(int64(s.query.Now))
-	s.beforeCompared()
+	s.follow()
+	known := s.beforeCompared()
 	err := s.ask()
 	if failed(err) && s.machine != nil { // another machine stands in already
 		err = s.ask()
@@ -187,13 +188,14 @@ func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 	counted := s.serial
 	if failed(err) {
 		if s.b.opts.closed {
+			s.beside.free(known)
 			return nil, err
 		}
 		counted = 0
 		err = s.decideUniformly()
 	}
 	if err != nil {
-		s.compare(nil, err)
+		s.compare(nil, err, known)
 		return nil, err
 	}
 	p := &Placement{
@@ -201,7 +203,7 @@ func (s *shard) decide(q *Query, answers []engine.Answer) (*Placement, error) {
 		shard: s, at: s.query.Now, counted: counted,
 	}
 	s.link(p)
-	s.compare(p, nil)
+	s.compare(p, nil, known)
 	if s.machine != nil {
 		s.collect()
 		s.keepAtTimes(p.at)
@@ -296,6 +298,7 @@ func (s *shard) depart() {
 		s.b.background.Go(func() { _ = closeMachine(context.Background(), m) })
 	}
 	s.machine, s.gone = nil, true
+	s.b.leaving.remove(s)
 }
 
 // inFlight is what is open, replica by replica.
@@ -314,11 +317,12 @@ func (s *shard) inFlight() []engine.InFlight {
 	return open
 }
 
-// slowest is how long a foreign guest may take to decide, and slowRow how often in a row it may
-// take longer before it is replaced.
+// slowest is how long a foreign guest may take to decide. It is replaced when it took longer slowMost
+// times, of which each slowOneIn decisions in time forgive one.
 const (
-	slowest = 10 * time.Millisecond
-	slowRow = 8
+	slowest   = 10 * time.Millisecond
+	slowMost  = 8
+	slowOneIn = 64
 )
 
 func (s *shard) watch() (began time.Time) {
@@ -331,11 +335,11 @@ func (s *shard) watch() (began time.Time) {
 // slow takes note of a decision that took too long, and fails a guest that makes a habit of it.
 func (s *shard) slow(began time.Time) error {
 	if time.Since(began) <= slowest {
-		s.late = 0
+		s.late = max(s.late-1, 0)
 		return nil
 	}
 	s.b.counts.slow.Add(1)
-	if s.late++; s.late < slowRow {
+	if s.late += slowOneIn; s.late <= (slowMost-1)*slowOneIn {
 		return nil
 	}
 	return ErrSlow

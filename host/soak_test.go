@@ -114,6 +114,10 @@ func TestSoak(t *testing.T) {
 
 	specs := []string{"prequal seed=1", "prequal seed=1 pool=12 quantile=0.9", "least_loaded seed=1"}
 	every := uint64(20_000)
+	if racing {
+		every = 2_000
+		t.Logf("under the race detector: a guest dies at every %d decisions, since there are fewer", every)
+	}
 	b, err := newBalancer(ctx, failingSource(m, specs[0], every), []Option{WithShards(4), WithSeed(1), WithTwin(policy.Parse)})
 	require.NoError(t, err)
 	var c churn

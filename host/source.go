@@ -12,6 +12,7 @@ type Parse = func(spec string) (engine.Policy, error)
 // Source says where a balancer's machines come from, and which spec they follow.
 type Source struct {
 	spec    string
+	module  *Module
 	guest   bool // its machines can fail
 	foreign bool // and are not our own module's
 	prepare func(ctx context.Context) (blank, error)
@@ -26,7 +27,7 @@ type blank interface {
 
 // FromModule gives guests of a module.
 func FromModule(m *Module, spec string) Source {
-	return Source{spec: spec, guest: true, foreign: !m.builtIn(), prepare: func(ctx context.Context) (blank, error) {
+	return Source{spec: spec, module: m, guest: true, foreign: !m.builtIn(), prepare: func(ctx context.Context) (blank, error) {
 		in, err := m.blank(ctx)
 		if err != nil {
 			return nil, err
@@ -35,22 +36,23 @@ func FromModule(m *Module, spec string) Source {
 	}}
 }
 
-// FromPolicies gives native engines of the policies that parse makes.
+// FromPolicies gives native engines of the policies that parse makes. One that panics is a machine that
+// failed: another is started, and the trap handler told.
 func FromPolicies(parse Parse, spec string) Source {
 	return Source{spec: spec, prepare: func(context.Context) (blank, error) { return nativeBlank{parse}, nil }}
 }
 
-type nativeBlank struct{ parse Parse }
+// Spec is the source's spec as it was given.
+func (src Source) Spec() string { return src.spec }
 
-func (n nativeBlank) configured(spec string, salt uint64) (engine.Machine, string, error) {
-	p, err := n.parse(spec)
-	if err != nil {
-		return nil, "", err
-	}
-	return engine.New(p, engine.Config{Salt: salt}), p.Spec(), nil
+// Module is the module that the source's machines are guests of; nil for native engines.
+func (src Source) Module() *Module { return src.module }
+
+// With is the same source with another spec.
+func (src Source) With(spec string) Source {
+	src.spec = spec
+	return src
 }
-
-func (nativeBlank) Close(context.Context) error { return nil }
 
 // start makes one machine at a stroke.
 func (src *Source) start(ctx context.Context, salt uint64) (engine.Machine, string, error) {

@@ -22,7 +22,7 @@ type Stats struct {
 	Generation uint64 // of the live policy
 	Shards     int
 	Salt       uint64           // stirred into the spec's seed
-	Counters   engine.Counters  // summed over shards
+	Counters   engine.Counters  // summed over shards and their machines
 	Fit        engine.Fit       // of the first shard
 	Canary     *CanaryStats     // nil if none runs
 	Canaries   ArmStats         // of all canaries since the balancer was made; the rest is the live arm's
@@ -55,6 +55,7 @@ func (s *Stats) Live() ArmStats {
 // ComparisonStats are the counts of a comparison: [Comparison.Report] has examples too.
 type ComparisonStats struct {
 	Decisions, Different uint64
+	Missed               uint64 // not compared: the other machine had fallen behind
 	Failed               bool
 }
 
@@ -183,7 +184,7 @@ func (b *Balancer) Stats() Stats {
 	}
 	if c := b.comparison.Load(); c != nil {
 		c.mu.Lock()
-		s.Comparison = &ComparisonStats{c.decisions.Load(), c.different.Load(), c.failure != nil}
+		s.Comparison = &ComparisonStats{c.decisions.Load(), c.different.Load(), c.missed.Load(), c.failure != nil}
 		c.mu.Unlock()
 	}
 	if b.opts.recorder != nil {
@@ -193,17 +194,52 @@ func (b *Balancer) Stats() Stats {
 	return s
 }
 
-// inspect asks the machine what it counted. While there is none, what the last one said stands: counts
-// that fall and rise again would be taken for a start from nothing.
+// inspect asks the machine what it counted. While there is none, what is known stands.
 func (s *shard) inspect() (engine.Counters, engine.Fit) {
 	s.mu.Lock()
 	defer s.release()
+	if s.machine != nil {
+		_ = s.contain(s.count(s.machine))
+	}
+	return s.counters.total, s.fitted
+}
+
+// count takes note of what the machine has counted since it was last asked.
+func (s *shard) count(m engine.Machine) error {
 	var c engine.Counters
 	var f engine.Fit
-	if s.machine != nil && s.contain(s.machine.Inspect(&c, &f)) == nil {
-		s.counted, s.fitted = c, f
+	if err := m.Inspect(&c, &f); err != nil {
+		return err
 	}
-	return s.counted, s.fitted
+	s.counters.add(&c)
+	s.fitted = f
+	return nil
+}
+
+// countFrom takes note of where the counts of a machine begin that takes over. With the block of the one
+// before it that is where that one was; else what it has counted is its trial, and readings that
+// were handed to it.
+func (s *shard) countFrom(m engine.Machine, same bool) error {
+	if same {
+		return s.count(m)
+	}
+	return m.Inspect(&s.counters.last, &engine.Fit{})
+}
+
+// grown are counts over the lives of several machines. They only grow: a count that falls would be taken for a
+// start from nothing.
+type grown struct{ total, last engine.Counters }
+
+// add takes a machine's counts as they are now. They are lower than the last ones if its state is of a
+// moment ago; what it counts from there is new.
+func (g *grown) add(now *engine.Counters) {
+	total, last := g.total.Each(), g.last.Each()
+	for i, v := range now.Each() {
+		if *v > *last[i] {
+			*total[i] += *v - *last[i]
+		}
+		*last[i] = *v
+	}
 }
 
 // PoolEntry is an entry of the live pool under its endpoint's name.

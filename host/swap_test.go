@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ func nativeOf(t *testing.T, spec string, opts ...Option) *Balancer {
 	return balancerOf(t, FromPolicies(policy.Parse, spec), opts...)
 }
 
-func native(spec string) Source { return FromPolicies(policy.Parse, spec) }
+func natively(spec string) Source { return FromPolicies(policy.Parse, spec) }
 
 func decide(t *testing.T, b *Balancer, q Query) *Placement {
 	t.Helper()
@@ -31,7 +32,7 @@ func decide(t *testing.T, b *Balancer, q Query) *Placement {
 }
 
 func engineOf(b *Balancer, shard int) *engine.Engine {
-	return b.live.Load().shards[shard].machine.(*engine.Engine)
+	return b.live.Load().shards[shard].machine.(native).Engine
 }
 
 func TestASwapHandsTheStateOver(t *testing.T) {
@@ -43,17 +44,17 @@ func TestASwapHandsTheStateOver(t *testing.T) {
 		p := decide(t, b, Query{})
 		before := b.Entries()
 
-		require.NoError(t, b.Swap(ctx, native("prequal seed=1 pool=4")))
+		require.NoError(t, b.Swap(ctx, natively("prequal seed=1 pool=4")))
 		assert.Equal(t, before, b.Entries(), "the same layout: the block is copied, charges and all")
 		assert.EqualValues(t, 1, engineOf(b, 0).InFlight(engine.IDOf(p.Endpoint.Name)))
-		require.NoError(t, b.Swap(ctx, native("prequal seed=1 pool=8 quantile=0.5")))
+		require.NoError(t, b.Swap(ctx, natively("prequal seed=1 pool=8 quantile=0.5")))
 		after := b.Entries()
 		require.Len(t, after, 2, "another layout: the readings are handed over, with their age")
 		for i := range after {
 			assert.Equal(t, [...]any{before[i].Endpoint, before[i].At, before[i].RawRIF, before[i].RawLatency},
 				[...]any{after[i].Endpoint, after[i].At, after[i].RawRIF, after[i].RawLatency})
 		}
-		require.NoError(t, b.Swap(ctx, native("least_loaded seed=1")))
+		require.NoError(t, b.Swap(ctx, natively("least_loaded seed=1")))
 		assert.EqualValues(t, 1, engineOf(b, 0).InFlight(engine.IDOf(p.Endpoint.Name)), "open placements too")
 		other := map[string]string{"a": "b", "b": "a"}[p.Endpoint.Name]
 		assert.Equal(t, other, decide(t, b, Query{}).Endpoint.Name)
@@ -92,7 +93,7 @@ func TestASwapThatFailsLeavesTheOldPolicyServing(t *testing.T) {
 		next Source
 		want error
 	}{
-		"a spec that is refused": {native("random seed=x"), engine.ErrConfig},
+		"a spec that is refused": {natively("random seed=x"), engine.ErrConfig},
 		"a fleet it refuses":     {made("random seed=1", func(e *engine.Engine, _ uint64) engine.Machine { return unwilling{e} }), engine.ErrCapacity},
 		"a guest that traps":     {made("random seed=1", func(e *engine.Engine, _ uint64) engine.Machine { return hopeless{e} }), ErrTrap},
 		"a block it forgets":     {made("random seed=1", func(e *engine.Engine, _ uint64) engine.Machine { return forgetful{e} }), engine.ErrBlock},
@@ -115,7 +116,7 @@ func TestASwapThatFailsLeavesTheOldPolicyServing(t *testing.T) {
 			before.Done(engine.OutcomeSuccess)
 			after.Done(engine.OutcomeSuccess)
 			require.NoError(t, b.Close(ctx))
-			assert.ErrorIs(t, b.Swap(ctx, native("random")), ErrClosed)
+			assert.ErrorIs(t, b.Swap(ctx, natively("random")), ErrClosed)
 		})
 	}
 }
@@ -123,7 +124,7 @@ func TestASwapThatFailsLeavesTheOldPolicyServing(t *testing.T) {
 func TestRollbackUndoesASwap(t *testing.T) {
 	b := nativeOf(t, "round_robin seed=1")
 	assert.ErrorIs(t, b.Rollback(ctx), ErrNothingBefore)
-	require.NoError(t, b.Swap(ctx, native("random seed=2")))
+	require.NoError(t, b.Swap(ctx, natively("random seed=2")))
 	require.NoError(t, b.Rollback(ctx))
 	assert.Equal(t, "round_robin seed=1", b.Spec())
 	require.NoError(t, b.Rollback(ctx))
@@ -135,8 +136,8 @@ func TestACanaryGetsItsShare(t *testing.T) {
 		b := nativeOf(t, "round_robin seed=1", WithShards(2))
 		assert.ErrorIs(t, b.SetShare(1), ErrNoCanary)
 		assert.ErrorIs(t, b.Promote(ctx), ErrNoCanary)
-		assert.ErrorIs(t, b.Canary(ctx, native("random"), wholeShare+1), engine.ErrConfig)
-		require.NoError(t, b.Canary(ctx, native("random seed=3"), 2500))
+		assert.ErrorIs(t, b.Canary(ctx, natively("random"), wholeShare+1), engine.ErrConfig)
+		require.NoError(t, b.Canary(ctx, natively("random seed=3"), 2500))
 		const n = 40_000
 		of := func() (canary int) {
 			for i := range n {
@@ -171,7 +172,7 @@ func TestACanaryGetsItsShare(t *testing.T) {
 		assert.Nil(t, shard.machine)
 		assert.EqualValues(t, 1, b.Stats().InFlight)
 
-		require.NoError(t, b.Canary(ctx, native("least_loaded seed=3"), 10))
+		require.NoError(t, b.Canary(ctx, natively("least_loaded seed=3"), 10))
 		require.NoError(t, b.Promote(ctx))
 		assert.Equal(t, "least_loaded seed=3", b.Spec())
 		assert.Nil(t, b.Stats().Canary)
@@ -182,7 +183,7 @@ func TestACanaryGetsItsShare(t *testing.T) {
 
 func TestACanaryThatRefusesTheFleetEnds(t *testing.T) {
 	told := make(chan error, 1)
-	b := balancerOf(t, native("random seed=1"), WithTrapHandler(func(err error) { told <- err }))
+	b := balancerOf(t, natively("random seed=1"), WithTrapHandler(func(err error) { told <- err }))
 	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}}))
 	require.NoError(t, b.Canary(ctx, made("random", func(e *engine.Engine, _ uint64) engine.Machine { return unwilling{e} }), 5000))
 	require.NoError(t, b.SetEndpoints([]Endpoint{{Name: "a"}, {Name: "b"}}))
@@ -196,7 +197,7 @@ func TestAComparisonFindsAndExplainsTheDifferences(t *testing.T) {
 		require.NoError(t, b.Record("a", engine.Reading{RIF: 9, Latency: 1}))
 		require.NoError(t, b.Record("b", engine.Reading{RIF: 1, Latency: 9}))
 		open := decide(t, b, Query{})
-		same, err := b.Compare(ctx, native("prequal seed=1 min_pool=1"))
+		same, err := b.Compare(ctx, natively("prequal seed=1 min_pool=1"))
 		require.NoError(t, err)
 		for range 100 {
 			p := decide(t, b, Query{})
@@ -206,16 +207,18 @@ func TestAComparisonFindsAndExplainsTheDifferences(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		open.Done(engine.OutcomeSuccess)
+		synctest.Wait()
 		r := same.Report()
 		assert.EqualValues(t, 100, r.Decisions)
 		assert.Zero(t, r.Different, "alike machines from one state do not differ")
 		require.NoError(t, r.Failure)
 
-		other, err := b.Compare(ctx, native("prequal seed=1 min_pool=1 quantile=0"))
+		other, err := b.Compare(ctx, natively("prequal seed=1 min_pool=1 quantile=0"))
 		require.NoError(t, err)
 		require.NoError(t, b.Record("a", engine.Reading{RIF: 9, Latency: 1}))
 		require.NoError(t, b.Record("b", engine.Reading{RIF: 1, Latency: 9}))
 		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		synctest.Wait()
 		r = other.Report()
 		require.EqualValues(t, 1, r.Different)
 		x := r.Samples[0]
@@ -225,20 +228,39 @@ func TestAComparisonFindsAndExplainsTheDifferences(t *testing.T) {
 		assert.Contains(t, x.OtherReason, "b ")
 		other.Stop(ctx)
 		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		synctest.Wait()
 		assert.Equal(t, r.Decisions, other.Report().Decisions)
 	})
 }
 
 func TestAComparedGuestThatFailsDoesNotHurt(t *testing.T) {
-	b := nativeOf(t, "round_robin seed=1")
-	fail := false
-	c, err := b.Compare(ctx, made("random", func(e *engine.Engine, _ uint64) engine.Machine { return trapping{e, &fail} }))
-	require.NoError(t, err)
-	fail = true
-	decide(t, b, Query{}).Done(engine.OutcomeSuccess)
-	decide(t, b, Query{}).Done(engine.OutcomeSuccess)
-	assert.ErrorIs(t, c.Report().Failure, ErrTrap)
-	assert.Zero(t, b.Stats().Traps)
+	synctest.Test(t, func(t *testing.T) {
+		b := nativeOf(t, "round_robin seed=1")
+		var fail atomic.Bool
+		c, err := b.Compare(ctx, made("random", func(e *engine.Engine, _ uint64) engine.Machine { return falling{e, &fail} }))
+		require.NoError(t, err)
+		synctest.Wait()
+		fail.Store(true)
+		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		synctest.Wait()
+		decide(t, b, Query{}).Done(engine.OutcomeSuccess)
+		assert.ErrorIs(t, c.Report().Failure, ErrTrap)
+		assert.Zero(t, b.Stats().Traps)
+		assert.NoError(t, b.Close(ctx))
+	})
+}
+
+// falling is a machine that fails at every decision from when it is told to.
+type falling struct {
+	engine.Machine
+	fail *atomic.Bool
+}
+
+func (m falling) Decide(q *engine.Query, d *engine.Decision) error {
+	if m.fail.Load() {
+		return ErrTrap
+	}
+	return m.Machine.Decide(q, d)
 }
 
 func TestAStandInDecidesFromTheGuestsState(t *testing.T) {

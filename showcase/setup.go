@@ -2,6 +2,7 @@ package showcase
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -196,6 +197,9 @@ func (s Setup) spec(given string) (string, error) {
 	fields := strings.Fields(given)
 	if _, err := sim.Canonical(given); err != nil {
 		return "", err
+	}
+	if slices.Contains(fields, "mode=sync") {
+		return "", errors.New("prequal: mode=sync: the page shows pools, and this mode has none; want mode=async")
 	}
 	put := func(key, value string, override bool) {
 		at := slices.IndexFunc(fields[1:], func(f string) bool { return strings.HasPrefix(f, key+"=") }) + 1

@@ -20,6 +20,14 @@ func parse(t require.TestingT, query string) Setup {
 	return s
 }
 
+// The simulator has the synchronous mode, and the page nothing to show of it.
+func TestThePageRefusesTheSynchronousMode(t *testing.T) {
+	_, err := DefaultSetup().spec("prequal seed=1 mode=sync")
+	require.ErrorContains(t, err, "want mode=async")
+	_, err = DefaultSetup().spec("prequal seed=1 mode=async")
+	require.NoError(t, err)
+}
+
 func TestLinkRoundTrip(t *testing.T) {
 	assert.Equal(t, DefaultSetup(), parse(t, ""))
 	assert.Empty(t, DefaultSetup().Query())

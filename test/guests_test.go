@@ -23,7 +23,7 @@ func badModule(t *testing.T, opts ...host.RuntimeOption) *host.Module {
 	t.Helper()
 	wasm, err := guestbuild.Build("..", "./test/testdata/guests/bad")
 	require.NoError(t, err)
-	r, err := host.NewRuntime(context.Background(), append(opts, host.WithMemoryLimit(256))...)
+	r, err := host.NewRuntime(context.Background(), append([]host.RuntimeOption{host.WithMemoryLimit(256)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, r.Close(context.Background())) })
 	m, err := r.Load(context.Background(), wasm)
@@ -128,6 +128,23 @@ func TestAGuestThatWantsTooManyProbesIsRefused(t *testing.T) {
 	_, err := host.NewBalancer(context.Background(), badModule(t), "bad probes")
 	require.ErrorIs(t, err, host.ErrAnswer)
 	assert.ErrorContains(t, err, "99 probes for a query")
+}
+
+// A state block that no guest could be given back is no answer.
+func TestAGuestWithTooLargeABlockIsRefused(t *testing.T) {
+	ctx := context.Background()
+	m := badModule(t, host.WithMemoryLimit(2048))
+	b, err := host.NewBalancer(ctx, m, "bad")
+	require.NoError(t, err)
+	require.NoError(t, b.SetEndpoints(badEndpoints()))
+	err = b.Swap(ctx, host.FromModule(m, "bad block"))
+	require.ErrorIs(t, err, host.ErrAnswer)
+	assert.ErrorContains(t, err, "a block of 25165")
+	p, err := b.Decide(ctx, host.Query{})
+	require.NoError(t, err)
+	assert.Equal(t, engine.RegimeDirect, p.Decision.Regime)
+	p.Done(engine.OutcomeSuccess)
+	assert.NoError(t, b.Close(ctx))
 }
 
 // A guest that fails on every query is started ever more rarely.

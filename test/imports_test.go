@@ -56,13 +56,14 @@ var importTable = []rule{
 	{pkg: "host/health", ours: []string{"engine"}, noStd: []string{"net"}},
 	{pkg: "host/hosttest", ours: []string{"engine", "engine/enginetest", "host", "wasm/abi"}, noStd: []string{"net"}},
 	{pkg: "host/replica", ours: []string{"engine", "engine/probe"}},
-	{pkg: "host/lbhttp", ours: []string{"engine", "host", "host/replica"}},
+	{pkg: "host/lbhttp", ours: []string{"engine", "engine/probe", "host", "host/replica"}},
 	{pkg: "host/discovery", ours: []string{"engine", "host"}, noStd: []string{"net"}},
 	{pkg: "host/observe", ours: []string{"engine", "host"}, noStd: []string{"net"}},
 	{pkg: "host/observe/prometheus", ours: []string{"engine", "host", "host/observe"}, foreign: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "showcase/sim", ours: []string{"engine", "engine/probe", "engine/policy"}, std: with(pure, "math", "container/heap")},
-	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim"}, noStd: []string{"net", "os", "time", "math/rand"}},
+	{pkg: "showcase/plot", std: []string{"bytes", "fmt", "math", "slices", "strconv", "strings"}},
+	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim", "showcase/plot"}, noStd: []string{"net", "os", "time", "math/rand"}},
 	{pkg: "showcase/...", ours: []string{"engine/...", "host", "showcase/...", "web"}, foreign: []string{templ, websocket}},
 	{pkg: "web"},
 

@@ -21,6 +21,9 @@ import (
 // The test binary is the command when it is told so.
 func TestMain(m *testing.M) {
 	if os.Getenv("SHOWCASE_AS_COMMAND") == "1" {
+		if os.Getenv("SHOWCASE_TOYS") == "1" {
+			experiments = toys
+		}
 		main()
 		os.Exit(0)
 	}

@@ -18,9 +18,15 @@ func TestSimulateMistakes(t *testing.T) {
 		args string
 		says string
 	}{
-		{"simulate", "give an experiment: sinkhole; see showcase simulate --list"},
+		{"simulate", "give an experiment: sinkhole, all; see showcase simulate --list"},
 		{"simulate nowhere", `there is no experiment "nowhere"; see showcase simulate --list`},
-		{"simulate sinkhole ramp", `"ramp" is left over: give one experiment`},
+		{"simulate sinkhole sinkhole", `"sinkhole" is left over: give one experiment, or all`},
+		{"simulate sinkhole --merge-only", "--merge-only merges journals: name them"},
+		{"simulate sinkhole --shard 1/3", "give the file for its runs with --journal"},
+		{"simulate sinkhole --shard 4/3 --journal x", "--shard 4/3: must be i/n with i from 1 to n, such as 2/3"},
+		{"simulate sinkhole --shard 3 --journal x", "--shard 3: must be i/n"},
+		{"simulate sinkhole --shard 1/3 --journal x --json", "--shard only fills its journal"},
+		{"simulate all --csv", "--csv has the columns of one experiment"},
 		{"simulate --list sinkhole", "--list takes no experiment"},
 		{"simulate sinkhole --json --csv", "give one of them"},
 		{"simulate sinkhole --seeds -1", "seeds -1 must be 1 to 1000"},
@@ -48,7 +54,7 @@ func TestSimulateHelpListAndCompletion(t *testing.T) {
 	assert.Contains(t, out, "sinkhole  Replicas that fail fast look idle.")
 	assert.Contains(t, out, "5 seeds, 100 replicas, 100 clients")
 	out, _, _ = runShowcase(t, "__complete", "simulate", "")
-	assert.Equal(t, "sinkhole\n:4\n", out)
+	assert.Equal(t, "sinkhole\nall\n:4\n", out)
 	out, _, _ = runShowcase(t, "__complete", "simulate", "sinkhole", "--only", "")
 	assert.Contains(t, out, "\none of four\n")
 	assert.Contains(t, out, "\nejection\n")
@@ -93,9 +99,11 @@ func TestSimulateOutputs(t *testing.T) {
 	assert.Len(t, lines, 1+2*len(doc.Cases))
 	assert.Equal(t, []string{"situation", "rule", "seed", "failed %"}, lines[0][:4])
 
-	table := strings.Split(strings.TrimRight(run(), "\n"), "\n")
+	figures, verdicts, _ := strings.Cut(run(), "\n\n")
+	table := strings.Split(figures, "\n")
 	assert.Len(t, table, 1+len(doc.Cases))
 	assert.Regexp(t, `^situation +rule +failed %`, table[0])
+	assert.Regexp(t, `(?m)^H1  not judged  .* was not run, and 1 more$`, verdicts)
 }
 
 // A signal ends a long run soon, with one line that says so, and prints no half results.

@@ -94,6 +94,7 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 	f.StringVar(&flags.TokenFile, "token-file", "", "file with a token that the admin listener asks of those who change something")
 	f.StringVar(&flags.Hint, "hint", "", "with mode=sync, header of a request that its probes are told as x-prequal-hint")
 	healthFlags(cmd, &flags.Health)
+	attemptsFlags(cmd, &flags.Attempts)
 	edgeFlags(cmd, &flags.Edge)
 	complete(cmd, "engine", "wasm", "native")
 	complete(cmd, "log-level", "debug", "info", "warn", "error")
@@ -137,6 +138,7 @@ func override(cmd *cobra.Command, c *serve.Config, flags serve.Config, endpoints
 		"endpoints-file": func() { c.File = flags.File },
 	}
 	maps.Copy(all, healthOverrides(&c.Health, flags.Health))
+	maps.Copy(all, attemptsOverrides(&c.Attempts, flags.Attempts))
 	maps.Copy(all, edgeOverrides(&c.Edge, flags.Edge))
 	for name, set := range all {
 		if cmd.Flags().Changed(name) {

@@ -35,6 +35,13 @@ query beside the old one, and --compared shows where they differ.`,
 				return err
 			}
 			ctx, out, set := cmd.Context(), cmd.OutOrStdout(), cmd.Flags().Changed
+			for _, alone := range []string{"share", "promote", "rollback", "compared"} {
+				for _, other := range []string{"spec", "module"} {
+					if set(alone) && set(other) {
+						return badInput("--%s and --%s exclude each other: --%s is about what runs already; leave one out", alone, other, alone)
+					}
+				}
+			}
 			if spec == "" && (compare || set("canary") || module != "") {
 				return badInput("no --spec: name the policy and its settings")
 			}

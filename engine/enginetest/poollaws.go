@@ -35,6 +35,7 @@ func PoolLaws() []PoolLaw {
 		{"probes go to distinct eligible replicas", probesAreDistinct},
 		{"the rounded reuse budget keeps its mean", budgetKeepsItsMean},
 		{"a failure drops the entry of its replica", failureDrops},
+		{"who fails alone ranks behind, for a time, and a fault of all ranks nobody behind", failureRanksBehind},
 		{"renaming replicas renames decisions", renamed},
 		{"scaling all latencies changes nothing", scaled},
 	}

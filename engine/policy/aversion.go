@@ -4,45 +4,115 @@ import (
 	"math/bits"
 
 	"github.com/headroom-lb/headroom/engine"
+	"github.com/headroom-lb/headroom/engine/internal/fixed"
+	"github.com/headroom-lb/headroom/engine/probe"
 )
 
-// Error aversion: the paper leaves its own rule unstated (section 4, sinkholing). Ours weighs
-// failures apart from latency. Each client keeps, per replica, an average of its own queries'
-// failures; a reading's latency is ranked as (1 + 100 x average) times what it is, and so is its
-// RIF with the next query in it, since a hundred times no RIF would be none; a failure drops the
-// replica's entry; each reading forgives one percent, so that a replica that nobody trusts
-// comes back by itself.
-const (
-	errorOne    = 1 << 16 // an average of one, every query failed
-	errorWeight = 100
-)
-
-// learn moves a replica's error average by a fifth towards an outcome.
-func learn(average uint64, failed bool) uint64 {
-	if failed {
-		return (4*average + errorOne) / 5
-	}
-	return 4 * average / 5
+// aversion keeps queries away from replicas that fail: the paper leaves its own rule unstated
+// (section 4, sinkholing). Failures weigh apart from latency. Each client keeps, per replica, an
+// average of its own queries' failures, towards which an outcome takes a fifth of the way and of
+// which half fades in five seconds, so that a replica that nobody trusts comes back by itself. What
+// it exceeds the usual by makes a reading's latency 1 + 100 times as much, and so its RIF with the
+// next query in it, since a hundred times no RIF would be none. The usual is twice the share of
+// failures among this client's last few hundred queries, so that a fault which all replicas share
+// turns it away from none; at most errorExcused, or none would be avoided where most fail.
+type aversion struct {
+	off   bool
+	set   *engine.Set
+	usual *uint64 // state: the share of failures, in parts of errorOne
 }
 
-// forgive takes one percent off.
-func forgive(average uint64) uint64 { return average * 99 / 100 }
+// The words of a slot that aversion keeps: the first of a policy that has it.
+const (
+	wErrors   = iota // error average, in parts of errorOne, when it last changed
+	wErrorsAt        // when that was; zero with the average
+	aversionSlot
+)
 
-// averse is a reading as ranked for a replica with an error average.
-func averse(average uint64, rif uint32, latency engine.Duration) (uint32, engine.Duration) {
-	factor := errorOne + errorWeight*average
-	r := (uint64(rif)+1)*factor>>16 - 1
+const (
+	errorOne     = 1 << 30 // every query failed
+	errorWeight  = 100
+	errorHalf    = 5 * engine.Second
+	errorMemory  = 256 // queries
+	errorExcused = 3 * errorOne / 10
+	oneTime      = 1 << 16 // a factor of one
+)
+
+// faded is a replica's error average now.
+func faded(w []uint64, now engine.Instant) uint64 {
+	age := uint64(now) - w[wErrorsAt]
+	if age >= 32*uint64(errorHalf) { // nothing is left, and the exponent stays in its range
+		return 0
+	}
+	return keep(w[wErrors], fixed.Decay(age*(fixed.Octave/uint64(errorHalf))))
+}
+
+// observe weighs an outcome, and reports whether it speaks against the replica.
+func (a *aversion) observe(now engine.Instant, slot uint32, o engine.Outcome) (failed bool) {
+	if a.off || o == engine.OutcomeCancelled {
+		return false
+	}
+	w := a.set.Words(slot)
+	if o == engine.OutcomeSuccess {
+		*a.usual -= *a.usual / errorMemory
+		if w[wErrors] != 0 {
+			setErrors(w, now, 4*faded(w, now)/5)
+		}
+		return false
+	}
+	*a.usual += (errorOne - *a.usual) / errorMemory
+	setErrors(w, now, (4*faded(w, now)+errorOne)/5)
+	return true
+}
+
+// setErrors is the average from now on; one of nothing leaves no trace.
+func setErrors(w []uint64, now engine.Instant, average uint64) {
+	w[wErrors], w[wErrorsAt] = average, 0
+	if average != 0 {
+		w[wErrorsAt] = uint64(now)
+	}
+}
+
+// rank gives a reading on its way into a pool the RIF and the latency that it is ranked with.
+func (a *aversion) rank(now engine.Instant, in *probe.Incoming, rd *engine.Reading) {
+	in.RIF, in.RawRIF, in.Latency, in.RawLatency = rd.RIF, rd.RIF, rd.Latency, rd.Latency
+	if w := a.set.Words(in.Slot); w[wErrors] != 0 {
+		if excess := faded(w, now); excess > a.excused() {
+			in.RIF, in.Latency = averse(excess-a.excused(), rd.RIF, rd.Latency)
+		}
+	}
+}
+
+// excused is how much may fail at any replica.
+func (a *aversion) excused() uint64 { return min(2**a.usual, errorExcused) }
+
+// averse is a reading as ranked for a replica that fails so much more than is usual.
+func averse(excess uint64, rif uint32, latency engine.Duration) (uint32, engine.Duration) {
+	factor := oneTime + errorWeight*excess*oneTime/errorOne
+	r := min((uint64(rif)+1)*factor/oneTime-1, uint64(engine.NoThreshold-1))
 	if latency == engine.UnknownLatency {
 		// Unknown ranks as the median: too good for a replica known to fail.
-		if factor >= 2*errorOne {
+		if factor >= 2*oneTime {
 			latency = engine.MaxLatency
 		}
-		return uint32(min(r, uint64(engine.NoThreshold-1))), latency
+		return uint32(r), latency
 	}
 	hi, lo := bits.Mul64(uint64(latency), factor)
 	l := lo>>16 | hi<<48
 	if hi>>16 != 0 || l > uint64(engine.MaxLatency) {
 		l = uint64(engine.MaxLatency)
 	}
-	return uint32(min(r, uint64(engine.NoThreshold-1))), engine.Duration(l)
+	return uint32(r), engine.Duration(l)
+}
+
+// valid checks the restored words.
+func (a *aversion) valid() bool {
+	for slot := range uint32(a.set.Len()) {
+		w := a.set.Words(slot)
+		if at := engine.Instant(w[wErrorsAt]); w[wErrors] > errorOne || w[wErrors] == 0 && at != 0 ||
+			w[wErrors] != 0 && (at < a.set.First() || at > a.set.Last()) {
+			return false
+		}
+	}
+	return *a.usual <= errorOne
 }

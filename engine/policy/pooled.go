@@ -20,6 +20,7 @@ type pooled struct {
 	pool probe.Pool
 	h    *[pooledHead]uint64
 	b    budget
+	errs aversion
 	due  engine.Instant // nothing ages before it
 	held bool
 
@@ -45,14 +46,12 @@ const (
 	wFallbacks
 	wProbesDue
 	wHeld
+	wUsual // share of failures, see aversion
 	pooledHead
 )
 
-// The core's one word of a slot.
-const (
-	wErrors = iota // error average
-	pooledSlot
-)
+// pooledSlot is how many words of a slot the core has.
+const pooledSlot = aversionSlot
 
 func (p *pooled) init(name string, c PoolConfig, rank probe.Rank) {
 	p.name, p.c = name, c
@@ -68,7 +67,7 @@ func (p *pooled) Seed() uint64 { return p.c.Seed }
 // words is how many fixed words the core needs.
 func (p *pooled) words() int { return pooledHead + p.pool.Words() }
 
-// Layout asks for the pool, and an error average per replica.
+// Layout asks for the pool, and an error average for each replica.
 func (p *pooled) Layout() engine.Layout {
 	return engine.Layout{Fixed: p.words(), PerSlot: pooledSlot}
 }
@@ -77,6 +76,7 @@ func (p *pooled) Layout() engine.Layout {
 func (p *pooled) attach(fixed []uint64, s *engine.Set, fresh bool) {
 	p.set = s
 	p.h = (*[pooledHead]uint64)(fixed)
+	p.errs = aversion{off: !p.c.Aversion, set: s, usual: &p.h[wUsual]}
 	p.pool.Bind(fixed[pooledHead:p.words()], s, fresh)
 	p.refit(s.Eligible())
 }
@@ -194,13 +194,7 @@ func (p *pooled) flat() {
 
 // Observe weighs failures: see aversion.go.
 func (p *pooled) Observe(now engine.Instant, slot uint32, r engine.Report) {
-	if !p.c.Aversion || r.Outcome == engine.OutcomeCancelled {
-		return
-	}
-	w := &p.set.Words(slot)[wErrors]
-	failed := r.Outcome != engine.OutcomeSuccess
-	*w = learn(*w, failed)
-	if failed {
+	if p.errs.observe(now, slot, r.Outcome) {
 		p.Forget(slot, now)
 	}
 }
@@ -231,11 +225,7 @@ func (p *pooled) Record(now engine.Instant, slot uint32, rd engine.Reading) engi
 func (p *pooled) admit(now engine.Instant, slot uint32, rd engine.Reading) engine.Admission {
 	in := &p.incoming
 	in.Slot, in.Uses, in.Asked = slot, p.uses(), rd.Asked
-	in.RIF, in.RawRIF, in.Latency, in.RawLatency = rd.RIF, rd.RIF, rd.Latency, rd.Latency
-	if w := &p.set.Words(slot)[wErrors]; *w != 0 {
-		*w = forgive(*w)
-		in.RIF, in.Latency = averse(*w, rd.RIF, rd.Latency)
-	}
+	p.errs.rank(now, in, &rd)
 	a := p.pool.Record(now, in)
 	p.count(a)
 	return a
@@ -335,11 +325,6 @@ func (p *pooled) Inspect(c *engine.Counters, f *engine.Fit) {
 // Valid checks the restored words.
 func (p *pooled) Valid() bool {
 	h := p.h
-	for slot := range p.set.Len() {
-		if p.set.Words(uint32(slot))[wErrors] > errorOne {
-			return false
-		}
-	}
-	return h[wRemove] < probe.Unit && h[wDecisions] < 1<<44 && h[wSpent] <= h[wDecisions]*p.c.ProbeRate && h[wProbed] <= 1 &&
+	return p.errs.valid() && h[wRemove] < probe.Unit && h[wDecisions] < 1<<44 && h[wSpent] <= h[wDecisions]*p.c.ProbeRate && h[wProbed] <= 1 &&
 		p.pool.Limit() == int(p.b.pool) && p.pool.Valid(p.set.Last())
 }

@@ -79,7 +79,8 @@ func TestTheLawsOfPoolsNoticeEveryPlantedFault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds; TestEachLawOfPoolsNoticesItsFault is the short form")
 	}
-	for _, f := range faults {
+	for _, f := range append(faults, "aversion forgotten", "failures never fade", "failures fade by readings", "shared faults count",
+		"the usual is the last few", "a RIF of none stays", "cancelled queries count", "unknown latency of the failing is usual") {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(4) {
@@ -98,28 +99,29 @@ func TestTheLawsOfPoolsNoticeEveryPlantedFault(t *testing.T) {
 // Each law must be able to fail by itself.
 func TestEachLawOfPoolsNoticesItsFault(t *testing.T) {
 	for law, f := range map[string]fault{
-		"any cold one on offer decides, none faster; else the least RIF":            "hot at the threshold",
-		"the threshold is the quantile of recent readings, whatever the pool holds": "stale reading skips the window",
-		"raising the quantile never shrinks the cold set":                           "quantile turned round",
-		"the hot branch is reached, and the cold one":                               "threshold ranked over the pool",
-		"ties are not settled by position, and not alike for all":                   "ties by slot",
-		"a pool stays within its bound, one entry for each replica":                 "pool without a bound",
-		"the newest reading of a replica counts; a full pool lets its oldest go":    "late answers win",
-		"no entry is older than it may be":                                          "entries never age",
-		"a decision takes one use of one entry, and the last use takes the entry":   "charged twice",
-		"whatever branch decides, its replica's RIF grows by one and no other":      "compensated twice",
-		"one entry leaves before each decision, the worst and the oldest in turn":   "removal always worst",
-		"probes and removals come at the rates set, to within one":                  "rest of the removal credit lost",
-		"probes go to distinct eligible replicas":                                   "probes with replacement",
-		"the rounded reuse budget keeps its mean":                                   "budget always rounded up",
-		"a failure drops the entry of its replica":                                  "failure keeps its entry",
-		"renaming replicas renames decisions":                                       "names settle",
-		"scaling all latencies changes nothing":                                     "latency in units of its own",
+		"any cold one on offer decides, none faster; else the least RIF":                   "hot at the threshold",
+		"the threshold is the quantile of recent readings, whatever the pool holds":        "stale reading skips the window",
+		"raising the quantile never shrinks the cold set":                                  "quantile turned round",
+		"the hot branch is reached, and the cold one":                                      "threshold ranked over the pool",
+		"ties are not settled by position, and not alike for all":                          "ties by slot",
+		"a pool stays within its bound, one entry for each replica":                        "pool without a bound",
+		"the newest reading of a replica counts; a full pool lets its oldest go":           "late answers win",
+		"no entry is older than it may be":                                                 "entries never age",
+		"a decision takes one use of one entry, and the last use takes the entry":          "charged twice",
+		"whatever branch decides, its replica's RIF grows by one and no other":             "compensated twice",
+		"one entry leaves before each decision, the worst and the oldest in turn":          "removal always worst",
+		"probes and removals come at the rates set, to within one":                         "rest of the removal credit lost",
+		"probes go to distinct eligible replicas":                                          "probes with replacement",
+		"the rounded reuse budget keeps its mean":                                          "budget always rounded up",
+		"a failure drops the entry of its replica":                                         "failure keeps its entry",
+		"who fails alone ranks behind, for a time, and a fault of all ranks nobody behind": "shared faults count",
+		"renaming replicas renames decisions":                                              "names settle",
+		"scaling all latencies changes nothing":                                            "latency in units of its own",
 	} {
 		laws := enginetest.PoolLaws()
 		at := slices.IndexFunc(laws, func(l enginetest.PoolLaw) bool { return l.Name == law })
 		if assert.GreaterOrEqual(t, at, 0, law) {
-			assert.Contains(t, faults, f)
+			assert.Contains(t, slices.Concat(faults, aversionFaults), f)
 			assert.Error(t, laws[at].Check(twins(f), 1, 800), "%s, with the fault %q", law, f)
 		}
 	}

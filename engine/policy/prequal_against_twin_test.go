@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,7 +52,7 @@ func walk(t *rapid.T, w *twin, e engine.Machine, check bool) error {
 		return engine.IDOf(fmt.Sprint("r", rapid.IntRange(0, max(names, 1)).Draw(t, "replica")))
 	}
 	for range rapid.IntRange(20, 250).Draw(t, "steps") {
-		now += engine.Instant(rapid.SampledFrom([]int{0, 0, 0, 1, 20, 150, 999, 1000, -50}).Draw(t, "pause"))
+		now += pause(t)
 		var err error
 		switch op := rapid.SampledFrom([]string{
 			"record", "record", "record", "record", "decide", "decide", "decide", "retry", "report", "probes", "status", "fleet", "forget", "entries",
@@ -81,7 +83,9 @@ func walk(t *rapid.T, w *twin, e engine.Machine, check bool) error {
 			err = differ(op, fmt.Sprintf("%+v %v", a, err1), fmt.Sprintf("%+v %v", b, err2))
 		case "report":
 			r := engine.Report{ID: id(), Outcome: engine.Outcome(rapid.IntRange(0, 3).Draw(t, "outcome"))}
-			err = differ(op, e.Report(now, r), w.report(now, r))
+			for range times(t) {
+				err = errors.Join(err, differ(op, e.Report(now, r), w.report(now, r)))
+			}
 		case "forget":
 			to := id()
 			asked := now - engine.Instant(rapid.SampledFrom([]int{0, 0, 100, 700, -20}).Draw(t, "asked"))
@@ -169,7 +173,7 @@ func everyFaultIsNoticed(t *testing.T, faults []fault, walk func(t *rapid.T, f f
 }
 
 func TestTheTwinNoticesEveryPlantedFault(t *testing.T) {
-	everyFaultIsNoticed(t, faults, func(t *rapid.T, f fault) error {
+	everyFaultIsNoticed(t, slices.Concat(faults, aversionFaults), func(t *rapid.T, f fault) error {
 		c := genConfig(t)
 		p, err := policy.NewPrequal(c)
 		require.NoError(t, err)

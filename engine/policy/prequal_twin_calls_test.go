@@ -131,17 +131,7 @@ func (w *twin) record(now engine.Instant, id engine.ID, rd engine.Reading) (engi
 		uses++
 	}
 	e := twinEntry{id: id, at: w.now, asked: rd.Asked, rif: rd.RIF, lat: rd.Latency, rawRIF: rd.RIF, rawLat: rd.Latency, uses: uint32(uses), seq: w.nextSeq()}
-	if bad := w.errs[id]; bad != 0 {
-		bad = bad * 99 / 100
-		w.errs[id] = bad
-		factor := 65536 + 100*bad
-		e.rif = uint32((uint64(rd.RIF)+1)*factor>>16 - 1)
-		if rd.Latency != engine.UnknownLatency {
-			e.lat = engine.Duration(uint64(rd.Latency) * factor >> 16)
-		} else if factor >= 2*65536 {
-			e.lat = engine.MaxLatency
-		}
-	}
+	w.weigh(&e)
 	for i, old := range w.pool {
 		if old.id != id || w.is("duplicates kept") {
 			continue
@@ -201,15 +191,7 @@ func (w *twin) report(now engine.Instant, r engine.Report) error {
 		return engine.ErrUnknownID
 	}
 	w.tick(now)
-	if !w.c.Aversion || r.Outcome == engine.OutcomeCancelled {
-		return nil
-	}
-	if r.Outcome == engine.OutcomeSuccess {
-		w.errs[r.ID] = 4 * w.errs[r.ID] / 5
-		return nil
-	}
-	w.errs[r.ID] = (4*w.errs[r.ID] + 65536) / 5
-	if !w.is("failure keeps its entry") {
+	if w.learn(r.ID, r.Outcome) && !w.is("failure keeps its entry") {
 		w.drop(r.ID, w.now)
 	}
 	return nil

@@ -27,7 +27,7 @@ type twin struct {
 	probe   uint64
 	probed  bool
 	probeAt engine.Instant
-	errs    map[engine.ID]uint64
+	errs    aversionTwin
 	count   engine.Counters
 }
 
@@ -63,7 +63,7 @@ var faults = []fault{
 }
 
 func newTwin(c policy.PrequalConfig) *twin {
-	return &twin{c: c, rand: c.Seed, tie: hash.Mix(c.Seed + 1), errs: map[engine.ID]uint64{}}
+	return &twin{c: c, rand: c.Seed, tie: hash.Mix(c.Seed + 1), errs: newAversionTwin()}
 }
 
 func (w *twin) is(f fault) bool { return w.fault == f }
@@ -149,9 +149,9 @@ func (w *twin) setCandidates(now engine.Instant, cs []engine.Candidate) {
 		}
 	}
 	w.pool = kept
-	for id := range w.errs {
+	for id := range w.errs.past {
 		if _, ok := w.candidate(id); !ok {
-			delete(w.errs, id)
+			delete(w.errs.past, id)
 		}
 	}
 	w.trim()

@@ -28,6 +28,7 @@ type PrequalSync struct {
 	words  []uint64   // the ballot's
 	h      *[syncHead]uint64
 	taken  probe.Incoming // scratch
+	errs   aversion
 }
 
 // The policy's own words; the window's follow.
@@ -36,6 +37,7 @@ const (
 	wSyncFallbacks
 	wSyncReadings
 	wSyncProbesDue
+	wSyncUsual // share of failures, see aversion
 	syncHead
 )
 
@@ -142,15 +144,16 @@ func (p *PrequalSync) Spec() string { return p.spec }
 // Seed starts the fallback and the probe targets.
 func (p *PrequalSync) Seed() uint64 { return p.c.Seed }
 
-// Layout asks for the window, and an error average per replica.
+// Layout asks for the window, and an error average for each replica.
 func (p *PrequalSync) Layout() engine.Layout {
-	return engine.Layout{Fixed: syncHead + p.window.Words(), PerSlot: 1}
+	return engine.Layout{Fixed: syncHead + p.window.Words(), PerSlot: aversionSlot}
 }
 
 // Bind attaches the window to its words and empties the ballot.
 func (p *PrequalSync) Bind(fixed []uint64, s *engine.Set, _ bool) {
 	p.Set = s
 	p.h = (*[syncHead]uint64)(fixed)
+	p.errs = aversion{off: !p.c.Aversion, set: s, usual: &p.h[wSyncUsual]}
 	p.window.Bind(fixed[syncHead:])
 	clear(p.words)
 	p.ballot.Bind(p.words, s, true)
@@ -192,7 +195,7 @@ func (p *PrequalSync) poll(now engine.Instant) {
 		a := &p.Set.Answers()[i]
 		p.read(now, a.Slot, &a.Reading)
 		if i < p.c.Wait {
-			in.Slot, in.Uses, in.Asked = a.Slot, 1, a.Reading.Asked
+			in.Uses, in.Asked = 1, a.Reading.Asked
 			p.ballot.Record(a.Reading.Asked, in)
 		}
 	}
@@ -203,12 +206,8 @@ func (p *PrequalSync) poll(now engine.Instant) {
 func (p *PrequalSync) read(now engine.Instant, slot uint32, rd *engine.Reading) {
 	p.h[wSyncReadings]++
 	p.window.Add(now, rd.RIF)
-	in := &p.taken
-	in.RIF, in.RawRIF, in.Latency, in.RawLatency = rd.RIF, rd.RIF, rd.Latency, rd.Latency
-	if w := &p.Set.Words(slot)[0]; *w != 0 {
-		*w = forgive(*w)
-		in.RIF, in.Latency = averse(*w, rd.RIF, rd.Latency)
-	}
+	p.taken.Slot = slot
+	p.errs.rank(now, &p.taken, rd)
 }
 
 func (p *PrequalSync) expire(now engine.Instant) {
@@ -218,12 +217,8 @@ func (p *PrequalSync) expire(now engine.Instant) {
 }
 
 // Observe weighs failures: see aversion.go.
-func (p *PrequalSync) Observe(_ engine.Instant, slot uint32, r engine.Report) {
-	if !p.c.Aversion || r.Outcome == engine.OutcomeCancelled {
-		return
-	}
-	w := &p.Set.Words(slot)[0]
-	*w = learn(*w, r.Outcome != engine.OutcomeSuccess)
+func (p *PrequalSync) Observe(now engine.Instant, slot uint32, r engine.Report) {
+	p.errs.observe(now, slot, r.Outcome)
 }
 
 // Record takes the RIF of a reading that belongs to no decision into the window: an answer that
@@ -281,10 +276,5 @@ func (p *PrequalSync) Inspect(c *engine.Counters, f *engine.Fit) {
 
 // Valid checks the restored words.
 func (p *PrequalSync) Valid() bool {
-	for slot := range p.Set.Len() {
-		if p.Set.Words(uint32(slot))[0] > errorOne {
-			return false
-		}
-	}
-	return p.h[wSyncFallbacks] <= p.h[wSyncDecisions] && p.window.Valid(p.Set.Last())
+	return p.errs.valid() && p.h[wSyncFallbacks] <= p.h[wSyncDecisions] && p.window.Valid(p.Set.Last())
 }

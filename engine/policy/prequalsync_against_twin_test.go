@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,7 +52,7 @@ func syncWalk(t *rapid.T, w *syncTwin, e engine.Machine, check bool) error {
 		return rd
 	}
 	for range rapid.IntRange(20, 200).Draw(t, "steps") {
-		now += engine.Instant(rapid.SampledFrom([]int{0, 0, 0, 1, 20, 150, 999, 1000, -50}).Draw(t, "pause"))
+		now += pause(t)
 		var err error
 		switch op := rapid.SampledFrom([]string{
 			"decide", "decide", "decide", "decide", "retry", "late", "report", "probes", "status", "fleet", "forget",
@@ -78,7 +80,9 @@ func syncWalk(t *rapid.T, w *syncTwin, e engine.Machine, check bool) error {
 			err = differ(op, fmt.Sprint(a, err1), fmt.Sprint(b, err2))
 		case "report":
 			r := engine.Report{ID: id(), Outcome: engine.Outcome(rapid.IntRange(0, 3).Draw(t, "outcome"))}
-			err = differ(op, e.Report(now, r), w.report(now, r))
+			for range times(t) {
+				err = errors.Join(err, differ(op, e.Report(now, r), w.report(now, r)))
+			}
 		case "forget":
 			to := id()
 			err = differ(op, e.Forget(now, to, now), w.forget(now, to, now))
@@ -116,7 +120,7 @@ func TestPrequalSyncEqualsItsSlowTwin(t *testing.T) {
 }
 
 func TestTheSyncTwinNoticesEveryPlantedFault(t *testing.T) {
-	everyFaultIsNoticed(t, syncFaults, func(t *rapid.T, f fault) error {
+	everyFaultIsNoticed(t, slices.Concat(syncFaults, aversionFaults), func(t *rapid.T, f fault) error {
 		c := genSyncConfig(t)
 		p, err := policy.NewPrequalSync(c)
 		require.NoError(t, err)

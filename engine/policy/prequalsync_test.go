@@ -119,12 +119,12 @@ func TestPrequalSyncIsAverseToWhatFails(t *testing.T) {
 		q := engine.Query{Now: 2, Answers: []engine.Answer{ans(cs, 0, 1, 100, 2), ans(cs, 1, 1, 1000, 2)}}
 		require.NoError(t, e.Decide(&q, &d))
 		assert.Equal(t, cs[want].ID, d.ID, spec)
-		for i := range 600 { // its answers forgive, and it comes back
-			_, err := e.Record(engine.Instant(3+i), cs[0].ID, engine.Reading{RIF: 1, Latency: 100})
-			require.NoError(t, err)
-		}
+		q.Now = engine.Instant(engine.Second) * 20
 		require.NoError(t, e.Decide(&q, &d))
-		assert.Equal(t, cs[0].ID, d.ID, spec)
+		assert.Equal(t, cs[want].ID, d.ID, "it is remembered")
+		q.Now *= 3
+		require.NoError(t, e.Decide(&q, &d))
+		assert.Equal(t, cs[0].ID, d.ID, "what fails is forgotten by itself")
 	}
 }
 

@@ -20,7 +20,7 @@ var syncFaults = []fault{
 	"ties by slot", "window without age", "quantile rounded down", "tried ignored", "draining offered",
 	"every answer decides", "fewer answers fall back", "later answers decide", "threshold before the answers", "threshold ranked over the answers",
 	"answers skip the window", "what does not decide skips the window", "late answers are lost", "older answers win ties",
-	"answers are kept", "first answer of a replica stays", "aversion forgotten", "forgiveness forgotten",
+	"answers are kept", "first answer of a replica stays",
 	"probes with replacement", "probes of the draining", "median of all answers",
 }
 
@@ -39,20 +39,8 @@ func (w *syncTwin) take(id engine.ID, rd engine.Reading, enters bool) twinEntry 
 			w.window = w.window[1:]
 		}
 	}
-	e := twinEntry{id: id, at: rd.Asked, asked: rd.Asked, rif: rd.RIF, lat: rd.Latency}
-	if bad := w.errs[id]; bad != 0 && !w.is("aversion forgotten") {
-		if !w.is("forgiveness forgotten") {
-			bad = bad * 99 / 100
-			w.errs[id] = bad
-		}
-		factor := 65536 + 100*bad
-		e.rif = uint32((uint64(rd.RIF)+1)*factor>>16 - 1)
-		if rd.Latency != engine.UnknownLatency {
-			e.lat = engine.Duration(uint64(rd.Latency) * factor >> 16)
-		} else if factor >= 2*65536 {
-			e.lat = engine.MaxLatency
-		}
-	}
+	e := twinEntry{id: id, at: rd.Asked, asked: rd.Asked, rif: rd.RIF, lat: rd.Latency, rawRIF: rd.RIF}
+	w.weigh(&e)
 	return e
 }
 

@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,7 +54,7 @@ func walkScored(t *rapid.T, e *engine.Engine, w *scoreTwin, check bool) error {
 	id := func() engine.ID { return engine.IDOf(fmt.Sprint("r", rapid.IntRange(0, names).Draw(t, "replica"))) }
 	ops := []string{"record", "record", "record", "record", "decide", "decide", "decide", "retry", "report", "report", "probes", "status", "fleet", "forget"}
 	for range rapid.IntRange(20, 200).Draw(t, "steps") {
-		now += engine.Instant(rapid.SampledFrom([]int{0, 0, 0, 1, 20, 150, 999, 1000, -50}).Draw(t, "pause"))
+		now += pause(t)
 		var err error
 		switch op := rapid.SampledFrom(ops).Draw(t, "op"); op {
 		case "record":
@@ -81,7 +83,9 @@ func walkScored(t *rapid.T, e *engine.Engine, w *scoreTwin, check bool) error {
 			err = differ(op, fmt.Sprintf("%+v %v", a, err1), fmt.Sprintf("%+v %v", b, err2))
 		case "report":
 			r := engine.Report{ID: id(), Outcome: engine.Outcome(rapid.IntRange(0, 3).Draw(t, "outcome")), Latency: engine.Duration(rapid.SampledFrom([]int{-1, 0, 3, 9, 1000, 100_000}).Draw(t, "latency"))}
-			err = differ(op, e.Report(now, r), w.report(now, r))
+			for range times(t) {
+				err = errors.Join(err, differ(op, e.Report(now, r), w.report(now, r)))
+			}
 		case "forget":
 			to := id()
 			asked := now - engine.Instant(rapid.SampledFrom([]int{0, 0, 100, 700, -20}).Draw(t, "asked"))
@@ -125,7 +129,7 @@ func TestC3EqualsItsSlowTwin(t *testing.T) {
 func TestTheScoreTwinsNoticeEveryPlantedFault(t *testing.T) {
 	for name, faults := range map[string][]fault{"linear": linearFaults, "c3": c3Faults} {
 		t.Run(name, func(t *testing.T) {
-			everyFaultIsNoticed(t, faults, func(t *rapid.T, f fault) error {
+			everyFaultIsNoticed(t, slices.Concat(faults, aversionFaults), func(t *rapid.T, f fault) error {
 				e, w := genScored(t, name == "linear", f)
 				return walkScored(t, e, w, false)
 			})

@@ -4,11 +4,11 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/headroom-lb/headroom/engine/probe"
-	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/lbhttp"
 )
 
@@ -21,16 +21,33 @@ func (nowhere) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // BenchmarkTransport is what the transport itself costs: nothing is sent.
-func BenchmarkTransport(b *testing.B) {
+func BenchmarkTransport(b *testing.B) { benchmarkTransport(b) }
+
+// BenchmarkTransportHedging is the same where hedging is on: a query has a timer and contexts of its own, even if its
+// answer comes in time.
+func BenchmarkTransportHedging(b *testing.B) { benchmarkTransport(b, lbhttp.WithHedge(time.Second, 5)) }
+
+func benchmarkTransport(b *testing.B, opts ...lbhttp.Option) {
 	lb := balancer(b, "random seed=1")
-	require.NoError(b, lb.SetEndpoints([]host.Endpoint{{Name: "a", Addr: "http://10.0.0.1:1"}, {Name: "b", Addr: "http://10.0.0.2:1"}}))
-	tr := lbhttp.NewTransport(lb, lbhttp.WithBase(nowhere{}))
+	fleetOf(b, lb, 2)
+	tr := lbhttp.NewTransport(lb, append(opts, lbhttp.WithBase(nowhere{}))...)
 	req := request(b, http.MethodGet, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := tr.RoundTrip(req); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestTheUsualPathAllocatesAsEver holds what a query costs that is neither retried nor hedged.
+func TestTheUsualPathAllocatesAsEver(t *testing.T) {
+	b := balancer(t, "random seed=1")
+	fleetOf(t, b, 2)
+	req := request(t, http.MethodGet, nil)
+	for most, opts := range map[float64][]lbhttp.Option{6: nil, 12: {lbhttp.WithHedge(time.Second, 5)}} {
+		tr := lbhttp.NewTransport(b, append(opts, lbhttp.WithBase(nowhere{}))...)
+		require.LessOrEqual(t, testing.AllocsPerRun(200, func() { _, _ = tr.RoundTrip(req) }), most)
 	}
 }
 

@@ -1,6 +1,7 @@
 package lbhttp
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -14,14 +15,16 @@ type endBody struct {
 	end   func(error)
 }
 
-func (b *endBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
-		b.finish(nil)
-	} else if err != nil {
-		b.finish(err)
-	}
-	return n, err
+func (b *endBody) Read(p []byte) (n int, err error) {
+	err = context.Canceled
+	defer func() { // a base transport's body may panic, and then nobody closes it
+		if err == io.EOF {
+			b.finish(nil)
+		} else if err != nil {
+			b.finish(err)
+		}
+	}()
+	return b.ReadCloser.Read(p)
 }
 
 func (b *endBody) Close() error {

@@ -22,7 +22,15 @@
 //
 // An attempt that failed is repeated on another replica if that is safe; see [DefaultRetryable].
 // The replicas tried are excluded from the next decision. When none is left the last answer or
-// error stands.
+// error stands. [WithRetryStatus] also repeats what was answered with certain statuses.
+//
+// All retries share a budget, [WithRetryBudget]: when every replica fails, each query would otherwise
+// come three times, and keep the replicas down that it is waiting for.
+//
+// # Hedges
+//
+// With [WithHedge] a query whose answer does not begin in time is also sent to another replica, and the
+// first answer counts. That has a budget too. [Transport.Stats] counts both.
 //
 // # Health
 //

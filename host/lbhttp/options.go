@@ -19,6 +19,12 @@ type options struct {
 	outcome      func(*http.Response, error) engine.Outcome
 	retries      int
 	retryable    func(*http.Request, *http.Response, error) bool
+	retryStatus  []int
+	retryShare   int // percent of the queries
+	retryLeast   int // a second
+	hedge        bool
+	hedgeAfter   time.Duration
+	hedgeShare   int // percent of the queries
 	probePath    string
 	piggyback    bool
 	endpointHost bool
@@ -26,17 +32,24 @@ type options struct {
 	gate         Gate
 }
 
-const defaultRetries = 2
+// What retries may add to the load, unless [WithRetries] and [WithRetryBudget] say otherwise.
+const (
+	DefaultRetries    = 2  // of one query
+	DefaultRetryShare = 20 // percent of the queries
+	DefaultRetryLeast = 10 // a second
+)
 
 func settings(opts []Option) options {
 	o := options{
-		outcome:   DefaultOutcome,
-		retries:   defaultRetries,
-		retryable: DefaultRetryable,
-		probePath: replica.DefaultPath,
-		piggyback: true,
-		watcher:   unwatched{},
-		gate:      ungated{},
+		outcome:    DefaultOutcome,
+		retries:    DefaultRetries,
+		retryable:  DefaultRetryable,
+		retryShare: DefaultRetryShare,
+		retryLeast: DefaultRetryLeast,
+		probePath:  replica.DefaultPath,
+		piggyback:  true,
+		watcher:    unwatched{},
+		gate:       ungated{},
 	}
 	for _, opt := range opts {
 		opt(&o)
@@ -61,7 +74,8 @@ func WithKey(f func(*http.Request) string) Option { return func(o *options) { o.
 // not at all. Policies that do not probe for each query ignore it.
 func WithHint(f func(*http.Request) string) Option { return func(o *options) { o.hint = f } }
 
-// WithOutcome decides what the balancer is told of an attempt. It is called once per attempt:
+// WithOutcome decides what the balancer is told of an attempt. It is called once per attempt, but not
+// for one that [WithHedge] cancels:
 // with an error alone if no answer came; with the response at the end of its body; with both if
 // the body broke off. A caller who gave up or ran out of time is the context's error. The body
 // must not be touched. The default is [DefaultOutcome].
@@ -71,7 +85,7 @@ func WithOutcome(f func(*http.Response, error) engine.Outcome) Option {
 
 // WithRetries allows up to n further attempts on other replicas, at most [engine.MaxTried], when
 // retryable says so; nil keeps [DefaultRetryable]. Zero turns retries off; by default there are
-// two. Whatever retryable says, an attempt whose request body was partly read is repeated only if
+// two. [WithRetryBudget] bounds them over all queries. Whatever retryable says, an attempt whose request body was partly read is repeated only if
 // the request has GetBody. A response that is retried is dropped unread, unless no other replica
 // is left: then it is the answer.
 func WithRetries(n int, retryable func(*http.Request, *http.Response, error) bool) Option {
@@ -82,6 +96,47 @@ func WithRetries(n int, retryable func(*http.Request, *http.Response, error) boo
 		}
 	}
 }
+
+// WithRetryStatus also retries answers of these statuses, such as 502, 503 and 504, on other replicas.
+// Without it every answer is passed on. Only requests that HTTP holds idempotent (RFC 9110, 9.2.2), or
+// that carry an Idempotency-Key, are retried, and only while their body can be sent again. Where the
+// answer says Retry-After, that is for its replica, which this query does not ask again; if no other
+// is left the answer reaches the caller with it.
+func WithRetryStatus(codes ...int) Option { return func(o *options) { o.retryStatus = codes } }
+
+// WithRetryBudget bounds what the retries of all queries may add to the load: percent of the queries
+// and, so that little traffic has some, least in each second. Ten seconds' worth of least, and at
+// least ten, are saved up. Out of budget the answer or error there is stands, and
+// [Stats.RetriesRefused] counts it. The defaults are 20 and 10; without a bound an outage of all
+// replicas would have [WithRetries] times the load on top when they come back. Percent is 0 to
+// 100, least 0 to 1,000,000.
+func WithRetryBudget(percent, least int) Option {
+	return func(o *options) { o.retryShare, o.retryLeast = percent, least }
+}
+
+// HedgeAt95th is a delay for [WithHedge]: as long as 95 of 100 queries take to their answer's headers.
+const HedgeAt95th time.Duration = -1
+
+// WithHedge makes one further attempt on another replica when no answer has begun after a while: a
+// fixed time of a millisecond or more, or [HedgeAt95th] of the last minute's answers, 512 at most, 5xx
+// and 429 aside; before there were 32 nothing is hedged. The first answer is the answer; the other
+// attempt is cancelled, and the balancer hears that as [engine.OutcomeCancelled], whatever
+// [WithOutcome] says. A [Watcher] hears of it as if its caller had left. An error, an answer of 429 or
+// 5xx, or one that would be retried does not end the wait for the other attempt.
+//
+// Hedged are requests of methods that HTTP holds safe (RFC 9110, 9.2.1) without a body, or with one of
+// up to 64 KB that GetBody gives anew. An upgrade is not. Others would not do: the attempt that lost
+// could be carried out after the caller had its answer, and undo what the caller wrote since. Percent,
+// 0 to 100, bounds the part of the queries that are hedged; ten are saved up.
+//
+// The base transport must give up when a request's context ends, as http.Transport does, and leave
+// the request's headers alone.
+func WithHedge(after time.Duration, percent int) Option {
+	return func(o *options) { o.hedge, o.hedgeAfter, o.hedgeShare = true, after, percent }
+}
+
+// DefaultHedgeShare is a usual bound for [WithHedge], in percent of the queries.
+const DefaultHedgeShare = 5
 
 // WithProbePath names the path at which replicas answer probes, by default that of package
 // replica. The proxy answers requests for it with 404: readings are between the balancer and its

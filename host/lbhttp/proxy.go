@@ -22,7 +22,11 @@ import (
 // a request target without a path. Replace ErrorHandler to log them; what it receives is what
 // [Transport.RoundTrip] returns.
 func NewProxy(b *host.Balancer, opts ...Option) *httputil.ReverseProxy {
-	t := NewTransport(b, opts...)
+	return NewTransport(b, opts...).Proxy()
+}
+
+// Proxy makes a reverse proxy over the transport, as [NewProxy] does.
+func (t *Transport) Proxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // nothing here depends on its parameters

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
-	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 )
 
@@ -17,11 +15,15 @@ import (
 type Transport struct {
 	balancer *host.Balancer
 	opts     options
+	counts   counts
+	retries  *budget
+	hedge    *hedging // nil for none
 }
 
 // NewTransport makes a transport over a balancer. It neither probes nor closes the balancer.
 func NewTransport(b *host.Balancer, opts ...Option) *Transport {
-	return &Transport{b, settings(opts)}
+	o := settings(opts)
+	return &Transport{balancer: b, opts: o, retries: newBudget(o.retryShare, o.retryLeast), hedge: newHedging(o)}
 }
 
 // errOpaque refuses a URL such as x:http://h/p. Its opaque part would be sent as it is, past the
@@ -44,213 +46,122 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.opts.hint != nil {
 		query.Hint = t.opts.hint(req)
 	}
-	a := attempt{req: req, body: replay{req: req, src: req.Body}}
+	tr := trip{body: replay{req: req, src: req.Body}}
 	if req.URL.Opaque != "" {
-		a.body.abandon()
+		tr.body.abandon()
 		return nil, errOpaque
 	}
-	defer t.rescue(&a)
-	resp, err := t.run(&a, query)
-	a.returned = true
+	defer t.rescue(&tr)
+	resp, err := t.run(&tr, query)
+	tr.returned = true
 	return resp, err
 }
 
 // run makes attempts until one settles.
-func (t *Transport) run(a *attempt, query host.Query) (*http.Response, error) {
-	req := a.req
+func (t *Transport) run(tr *trip, query host.Query) (*http.Response, error) {
+	ctx, last := tr.req().Context(), &tr.first
 	for {
-		p, permit, refused := t.place(req.Context(), &query)
-		if refused != nil && a.made == 0 {
-			a.body.abandon()
-			if gone := req.Context().Err(); gone != nil {
+		p, permit, refused := t.place(ctx, &query)
+		switch {
+		case tr.made == 0 && refused != nil:
+			tr.body.abandon()
+			if gone := ctx.Err(); gone != nil {
 				return nil, gone
 			}
 			return nil, fmt.Errorf("%w: %w", ErrNotPlaced, refused)
+		case tr.made == 0:
+			t.counts.queries.Add(1)
+		case refused != nil: // every replica was tried: the last answer stands, good or bad
+			t.retries.giveBack()
+			return t.settle(tr, last)
+		case !tr.body.again():
+			t.unplace(p, permit)
+			t.retries.giveBack()
+			return t.settle(tr, last)
+		default:
+			t.counts.retries.Add(1)
+			last.discard()
 		}
-		if refused != nil {
-			return t.settle(a) // every replica was tried: the last answer stands, good or bad
+		tr.made++
+		tr.first = attempt{placement: p, permit: permit}
+		last = t.try(tr, &query)
+		if int(tr.retried) == t.opts.retries || !t.repeatable(tr, last) {
+			return t.settle(tr, last)
 		}
-		if a.made > 0 {
-			if !a.body.again() {
-				p.Done(engine.OutcomeCancelled)
-				t.opts.gate.Report(p.Endpoint.Name, permit, engine.OutcomeCancelled)
-				return t.settle(a)
-			}
-			discard(a.resp)
+		if !t.retries.take(t.balancer.Now(), t.counts.queries.Load()) {
+			t.counts.retriesRefused.Add(1)
+			return t.settle(tr, last)
 		}
-		a.made++
-		a.placement, a.permit, a.told, a.ended = p, permit, false, false
-		t.opts.watcher.Sent(p.Endpoint.Name)
-		a.resp, a.err = t.send(req, p.Endpoint, a.body.next())
-		t.opts.watcher.Answered(p.Endpoint.Name, a.err)
-		if a.made > t.opts.retries || !t.repeatable(a) {
-			return t.settle(a)
-		}
-		t.tell(a, a.err)
+		tr.retried++
+		t.tell(tr.req(), last, last.err)
 		query.Tried = append(query.Tried, p.Endpoint.Name)
 	}
 }
 
-// place decides for an endpoint that the gate admits to.
-func (t *Transport) place(ctx context.Context, query *host.Query) (*host.Placement, uint64, error) {
-	for {
-		p, err := t.balancer.Decide(ctx, *query)
-		if err != nil {
-			return nil, 0, err
-		}
-		permit, ok := t.opts.gate.Admit(p.Endpoint.Name)
-		if ok {
-			return p, permit, nil
-		}
-		p.Done(engine.OutcomeCancelled)
-		if len(query.Tried) == engine.MaxTried {
-			return nil, 0, engine.ErrNoneEligible
-		}
-		query.Tried = append(query.Tried, p.Endpoint.Name)
+// try makes an attempt, and gives back the one that counts: it, or the hedge beside it.
+func (t *Transport) try(tr *trip, query *host.Query) *attempt {
+	if t.hedge != nil && !tr.hedged && t.hedge.suits(&tr.body) {
+		return t.hedged(tr, query)
 	}
+	t.exchange(tr.req().Context(), tr.req(), &tr.first, tr.body.next())
+	return &tr.first
 }
 
-// end ends the attempt's placement and its permit, once.
-func (t *Transport) end(a *attempt, o engine.Outcome) {
-	if a.ended {
+// rescue ends the placements when a base transport or a caller's function panics.
+func (t *Transport) rescue(tr *trip) {
+	if tr.returned {
 		return
 	}
-	a.ended = true
-	a.placement.Done(o)
-	t.opts.gate.Report(a.placement.Endpoint.Name, a.permit, o)
+	if tr.first.race != nil {
+		tr.first.race.abandon()
+	}
+	t.forget(&tr.first)
 }
 
-// attempt is how far a round trip has come.
-type attempt struct {
-	req       *http.Request
-	body      replay
-	placement *host.Placement
-	permit    uint64 // the gate's
-	resp      *http.Response
-	err       error
-	made      int  // attempts, this one included
-	told      bool // how it ended is being told
-	ended     bool // the placement and the permit are
-	returned  bool // the round trip came to its end
-}
-
-// rescue ends the placement when a base transport or a caller's function panics.
-func (t *Transport) rescue(a *attempt) {
-	if a.returned || a.placement == nil {
-		return
-	}
-	t.end(a, engine.OutcomeCancelled)
-	if !a.told {
-		t.opts.watcher.Ended(a.placement.Endpoint.Name)
-	}
-}
-
-func (t *Transport) repeatable(a *attempt) bool {
-	return a.req.Context().Err() == nil && a.body.repeatable() && t.opts.retryable(a.req, a.resp, a.err)
-}
-
-// tell ends the attempt's placement, once.
-func (t *Transport) tell(a *attempt, err error) {
-	if a.told {
-		return
-	}
-	a.told = true
-	t.opts.watcher.Ended(a.placement.Endpoint.Name)
-	if gone := a.req.Context().Err(); err != nil && gone != nil {
-		err = gone
-	}
-	resp := a.resp
-	if a.err != nil {
-		resp = nil
-	}
-	t.end(a, t.opts.outcome(resp, err))
-}
-
-// send makes one attempt.
-func (t *Transport) send(req *http.Request, ep host.Endpoint, body io.ReadCloser) (*http.Response, error) {
-	url := *req.URL
-	if err := address(&url, ep.Addr); err != nil {
-		if body != nil {
-			_ = body.Close()
-		}
-		return nil, err
-	}
-	out := hushed(req.WithContext(req.Context()))
-	out.URL, out.Body = &url, body
-	if t.opts.endpointHost {
-		out.Host = ""
-	} else if out.Host == "" {
-		out.Host = req.URL.Host
-	}
-	resp, err := t.opts.base.RoundTrip(out)
-	if err != nil {
-		return resp, err
-	}
-	if err := refuse(req, resp); err != nil {
-		if resp.Body != nil {
-			_ = resp.Body.Close()
-		}
-		return nil, err
-	}
-	return resp, nil
+func (t *Transport) repeatable(tr *trip, a *attempt) bool {
+	return tr.req().Context().Err() == nil && tr.body.repeatable() && t.unwanted(tr.req(), a)
 }
 
 // settle turns the last attempt into the transport's answer and ends its placement, now or at
 // the end of the body.
-func (t *Transport) settle(a *attempt) (*http.Response, error) {
+func (t *Transport) settle(tr *trip, a *attempt) (*http.Response, error) {
+	req := tr.req()
 	if a.err != nil {
 		why := a.err
-		if a.body.broke() {
+		if tr.body.broke() {
 			why = context.Canceled // the caller's body failed, not the replica
 		}
-		t.tell(a, why)
-		a.body.abandon()
-		return nil, &Error{Endpoint: a.placement.Endpoint.Name, Attempts: a.made, Err: a.err}
+		t.tell(req, a, why)
+		tr.body.abandon()
+		a.release()
+		return nil, &Error{Endpoint: a.endpoint(), Attempts: int(tr.made), Err: a.err}
 	}
-	a.body.adopt()
+	tr.body.adopt()
 	resp := a.resp
-	resp.Request = a.req // so that a relative Location resolves against what the caller asked for
-	t.report(a.placement.Endpoint.Name, resp.Header)
+	resp.Request = req // so that a relative Location resolves against what the caller asked for
+	t.report(a.endpoint(), resp.Header)
 	strip(resp.Trailer)
 	if duplex, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		resp.Body = &duplexBody{ReadWriteCloser: duplex, end: func() { t.tell(a, nil) }}
+		resp.Body = &duplexBody{ReadWriteCloser: duplex, end: func() { t.tell(req, a, nil) }}
 		return resp, nil
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {
-		t.tell(a, nil)
+		t.tell(req, a, nil)
+		a.release()
 		return resp, nil
 	}
 	resp.Body = &endBody{ReadCloser: resp.Body, end: func(err error) {
+		defer a.release()
 		if err == nil {
-			t.report(a.placement.Endpoint.Name, resp.Trailer)
+			t.report(a.endpoint(), a.resp.Trailer)
 		}
-		if errors.Is(err, errClosed) && a.req.Context().Err() == nil {
+		if errors.Is(err, errClosed) && req.Context().Err() == nil {
 			err = nil // the caller had what it wanted
 		}
-		t.tell(a, err)
+		t.tell(req, a, err)
 	}}
 	return resp, nil
 }
-
-// discard drops an answer that is retried, keeping its connection if it is short and there soon.
-// The retry does not wait for it.
-func discard(resp *http.Response) {
-	if resp == nil || resp.Body == nil {
-		return
-	}
-	if resp.ContentLength <= 0 || resp.ContentLength > maxAnswer {
-		_ = resp.Body.Close()
-		return
-	}
-	go func() {
-		late := time.AfterFunc(discardWait, func() { _ = resp.Body.Close() })
-		_, _ = io.Copy(io.Discard, resp.Body)
-		late.Stop()
-		_ = resp.Body.Close()
-	}()
-}
-
-const discardWait = 100 * time.Millisecond
 
 // CloseIdleConnections closes what the base transport keeps open unused; http.Client calls it.
 func (t *Transport) CloseIdleConnections() {

@@ -242,17 +242,26 @@ func TestTransportKey(t *testing.T) {
 }
 
 // Many callers, some impatient, some with dead replicas: every slot comes back.
-func TestTransportHammer(t *testing.T) {
+func TestTransportHammer(t *testing.T) { hammer(t) }
+
+// The same, with most queries hedged.
+func TestTransportHammerHedged(t *testing.T) {
+	hammer(t, lbhttp.WithHedge(time.Millisecond, 100), lbhttp.WithRetryStatus(503))
+}
+
+func hammer(t *testing.T, opts ...lbhttp.Option) {
 	b := balancer(t, "power_of_two seed=1 choices=2")
 	slow := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond)
 		w.(http.Flusher).Flush()
 		time.Sleep(time.Millisecond)
 		_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
 	}
 	served(t, b, slow, slow, cuts)
 	require.NoError(t, b.SetEndpoints(append(b.Endpoints(), host.Endpoint{Name: "dead", Addr: refusing(t)})))
-	client := &http.Client{Transport: lbhttp.NewTransport(b)}
+	tr := lbhttp.NewTransport(b, opts...)
+	client := &http.Client{Transport: tr}
 	var wg sync.WaitGroup
 	for n := range 16 {
 		wg.Go(func() {
@@ -274,4 +283,8 @@ func TestTransportHammer(t *testing.T) {
 	}
 	wg.Wait()
 	require.Eventually(t, func() bool { return b.Stats().InFlight == 0 }, 5*time.Second, time.Millisecond)
+	if s := tr.Stats(); s.HedgeAfter > 0 {
+		require.Positive(t, s.HedgesWon)
+		require.Positive(t, s.HedgesLost)
+	}
 }

@@ -116,7 +116,7 @@ var table = []Metric{
 		read:  one(func(s *Snapshot) uint64 { return s.Rebuilds })},
 	{Name: "headroom_slow_decisions_total", Kind: Counter, Group: OfBalancer,
 		Help:  "Decisions of foreign guests that took too long.",
-		Rises: "The module needs too much time for this fleet, or the machine has too few processors. Several in a row count as a trap.",
+		Rises: "The module needs too much time for this fleet, or the machine has too few processors. A guest that takes 10 ms or more eight times, or for more than one decision in 64, is replaced, which counts as a trap.",
 		read:  one(func(s *Snapshot) uint64 { return s.Slow })},
 	{Name: "headroom_swaps_total", Kind: Counter, Group: OfBalancer,
 		Help:  "Changes of the live policy: swaps, promotions and rollbacks of swaps.",
@@ -182,6 +182,15 @@ var table = []Metric{
 				return 0
 			}
 			return s.Comparison.Different
+		})},
+	{Name: "headroom_compared_missed_total", Kind: Counter, Group: OfBalancer,
+		Help:  "Decisions that the compared policy did not make, because it had fallen behind.",
+		Rises: "It is slower than the traffic: what is reported of it is a sample, and as the live policy it would hold queries up.",
+		read: one(func(s *Snapshot) uint64 {
+			if s.Comparison == nil {
+				return 0
+			}
+			return s.Comparison.Missed
 		})},
 	{Name: "headroom_comparison_failed", Kind: Gauge, Group: OfBalancer,
 		Help:  "1 while a comparison is known to have ended by a failure of the compared policy's machine.",

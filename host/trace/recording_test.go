@@ -2,7 +2,10 @@ package trace_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,10 +95,84 @@ func TestADamagedRecordingSaysWhere(t *testing.T) {
 	assert.EqualError(t, err, "r: at byte 0: not a recording")
 }
 
+// payload is a segment's head, and what follows.
+func payload(rest ...[]byte) []byte {
+	out := []byte{0, 0, 0, 0, 0, 0, 0} // numbers, and no spec
+	for _, b := range rest {
+		out = append(out, b...)
+	}
+	return out
+}
+
+func varint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
+
+// The operations by their numbers: frozen.
+const endpoints, state, inFlight, decided, probed = 1, 3, 4, 8, 10
+
+// fleetOf is an endpoints operation with a single name.
+func fleetOf(name string) []byte {
+	return slices.Concat([]byte{endpoints, 0, 1}, varint(uint64(len(name))), []byte(name), []byte{0, 1, 0, 0})
+}
+
+// hostile are segments that name much with few bytes.
+func hostile(scale int) map[string][]byte {
+	long := strings.Repeat("n", scale)
+	ones := bytes.Repeat([]byte{1}, scale)
+	decide := slices.Concat([]byte{decided, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	return map[string][]byte{
+		"a list longer than the file":     payload([]byte{probed, 0}, varint(1<<40)),
+		"endpoints that are not there":    payload([]byte{endpoints, 0}, varint(1<<62)),
+		"a block that is not there":       payload([]byte{state, 0}, varint(1<<33)),
+		"queries that are not there":      payload([]byte{inFlight, 0}, varint(1<<60), ones),
+		"a long name, probed often":       payload(fleetOf(long), []byte{probed, 0}, varint(uint64(scale)), ones),
+		"a long name, decided for often":  payload(fleetOf(long), bytes.Repeat(decide, scale/len(decide))),
+		"a name that grows when quoted":   payload(fleetOf(strings.Repeat("\x01", scale)), []byte{probed, 0}, varint(uint64(scale)), ones),
+		"nothing but empty lists":         payload(bytes.Repeat([]byte{probed, 0, 0}, scale)),
+		"strangers in flight, by the lot": payload([]byte{inFlight, 0}, varint(uint64(scale)), bytes.Repeat([]byte{0, 0, 0}, scale)),
+	}
+}
+
+// A file that was made to do harm takes memory in proportion to its size, whatever it says.
+func TestAHostileRecordingIsBounded(t *testing.T) {
+	for name, payload := range hostile(1 << 16) {
+		t.Run(name, func(t *testing.T) {
+			file := trace.Framed(payload)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := trace.ReadRecording("r", bytes.NewReader(file))
+			runtime.ReadMemStats(&after)
+			took := after.TotalAlloc - before.TotalAlloc
+			t.Logf("%d KiB of %d KiB, %v", took>>10, len(file)>>10, err)
+			assert.Less(t, took, uint64(16<<20+2*512*len(file)), "growing slices included")
+			if strings.Contains(name, "often") || strings.Contains(name, "grows") {
+				var wrong *trace.RecordingError
+				require.ErrorAs(t, err, &wrong)
+				assert.Contains(t, wrong.Reason, "no recorder wrote this")
+			}
+		})
+	}
+}
+
+// One segment after the other is read, and no more than is asked for.
+func TestSegmentsAreReadOneByOne(t *testing.T) {
+	whole := oneOfEach()
+	twice := append(bytes.Clone(whole), whole[len(trace.Magic):]...)
+	r := bytes.NewReader(twice)
+	for s, err := range trace.Segments("r", r) {
+		require.NoError(t, err)
+		assert.Equal(t, 13, len(s.Ops))
+		break
+	}
+	assert.Equal(t, len(twice)-len(whole), r.Len())
+}
+
 // Whatever a file holds, reading it neither panics nor takes more than it is worth; and what is
 // read can be written as a trace.
 func FuzzReadRecording(f *testing.F) {
 	f.Add(oneOfEach()[len(trace.Magic)+8:])
+	for _, payload := range hostile(1 << 10) {
+		f.Add(payload)
+	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		segments, err := trace.ReadRecording("r", bytes.NewReader(trace.Framed(payload)))
 		if err != nil {

@@ -1,8 +1,12 @@
 // Package experiment holds the named experiments of "showcase simulate": what each compares, in
-// which worlds of the simulator, and what it measures there. Everything follows from the seeds.
+// which worlds of the simulator, what it measures there, and which statements about the figures
+// it holds them to. Everything follows from the seeds.
 package experiment
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Experiment compares cases, such as rules in situations, by the same measurements.
 type Experiment struct {
@@ -12,6 +16,17 @@ type Experiment struct {
 	Columns []Column // what is measured
 	Size    Size     // the usual one
 	cases   func(Size) []run
+	Report
+}
+
+// Report is what an experiment says about its figures. All of it may be empty.
+type Report struct {
+	Published []Published // the paper's figures for the same cases
+	Lines     []Line      // what must hold
+	Plots     []Plot
+	// Text is a template, written by hand, of what the figures show and what does not
+	// reproduce; package paper says what may stand in it.
+	Text string
 }
 
 // Column is one measurement.
@@ -21,6 +36,8 @@ type Column struct {
 	About string `json:"about"`
 	// Within is the longest that could be seen, for a time that may not end within a run.
 	Within float64 `json:"within,omitempty"`
+	// Beyond says what it means not to have ended, such as timeout; empty is ">Within".
+	Beyond string `json:"beyond,omitempty"`
 
 	digits int // after the point, in tables
 }
@@ -30,6 +47,18 @@ type Size struct {
 	Seeds    int `json:"seeds"` // 1, 2, … as many
 	Replicas int `json:"replicas"`
 	Clients  int `json:"clients"`
+}
+
+// or fills in what is not given.
+func (s Size) or(own Size) Size {
+	for _, n := range []struct{ to, own *int }{
+		{&s.Seeds, &own.Seeds}, {&s.Replicas, &own.Replicas}, {&s.Clients, &own.Clients},
+	} {
+		if *n.to == 0 {
+			*n.to = *n.own
+		}
+	}
+	return s
 }
 
 // Bounds of [Options]; those of replicas and clients above are the simulator's.
@@ -46,15 +75,28 @@ type run struct {
 	measure func(ctx context.Context, seed uint64) ([]float64, error)
 }
 
-// All lists the experiments.
-func All() []Experiment { return []Experiment{sinkhole()} }
+// Add gives an experiment one more case. Measure must be a pure function of the seed and give a
+// value for each column: NaN for what does not apply, an infinity for what did not happen.
+func (e *Experiment) Add(keys []string, measure func(ctx context.Context, seed uint64) ([]float64, error)) {
+	before := e.cases
+	e.cases = func(s Size) []run {
+		var rs []run
+		if before != nil {
+			rs = before(s)
+		}
+		return append(rs, run{keys, measure})
+	}
+}
 
-// Named finds an experiment.
-func Named(name string) (Experiment, bool) {
-	for _, e := range All() {
-		if e.Name == name {
-			return e, true
+// Values lists what the keys of an experiment's cases may be.
+func (e Experiment) Values() []string {
+	var out []string
+	for _, r := range e.cases(e.Size) {
+		for _, k := range r.keys {
+			if !slices.Contains(out, k) {
+				out = append(out, k)
+			}
 		}
 	}
-	return Experiment{}, false
+	return out
 }

@@ -23,7 +23,7 @@ func rules() []rule {
 		{"ejection", bare, newEjection},
 		{"penalty", bare, newPenalty},
 		{"refusal", bare, newRefusal},
-		{"relative", bare, newRelative},
+		{"former", bare, newFormer},
 	}
 }
 

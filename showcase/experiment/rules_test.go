@@ -146,8 +146,9 @@ func TestFadeDoesNotDependOnTheAsking(t *testing.T) {
 	})
 }
 
-func TestRelativeWeighsWhatIsBeyondTheUsual(t *testing.T) {
-	c := under(t, newRelative, bare, 30)
+// What the engine did before, to the reading.
+func TestFormerFadesByReadings(t *testing.T) {
+	c := under(t, newFormer, bare, 30)
 	ranked := func(now engine.Instant, replica int, rif uint32) engine.Entry {
 		_, err := c.m.Record(now, engine.IDOf(sim.Name(replica)), engine.Reading{RIF: rif, Latency: engine.Millisecond, Asked: now})
 		require.NoError(t, err)
@@ -161,23 +162,15 @@ func TestRelativeWeighsWhatIsBeyondTheUsual(t *testing.T) {
 	ranked(0, 1, 3)
 	c.end(0, 1, engine.OutcomeFailure)
 	require.Empty(t, c.entries(0), "a failure drops the entry")
-	e := ranked(1, 1, 3) // a fifth, less twice a 256th, times a hundred
-	assert.InDelta(t, 20.2, float64(e.Latency)/float64(engine.Millisecond), 0.1)
-	assert.InDelta(t, 4*20.2-1, e.RIF, 1)
-	assert.EqualValues(t, 19, ranked(1, 1, 0).RIF, "an idle one is raised too")
-	assert.EqualValues(t, 3, ranked(1, 2, 3).RIF, "the others are as they say")
-
-	// All fail one query in five: nobody stands out for long.
-	shared := under(t, newRelative, bare, 30)
-	for i := range 3000 {
-		o := engine.OutcomeSuccess
-		if i/30%5 == 0 {
-			o = engine.OutcomeFailure
-		}
-		shared.end(0, i%30, o)
+	e := ranked(1, 1, 3) // a hundred times a fifth, less one percent
+	assert.InDelta(t, 20.8, float64(e.Latency)/float64(engine.Millisecond), 0.1)
+	assert.InDelta(t, 4*20.8-1, e.RIF, 1)
+	assert.EqualValues(t, 19, ranked(100*second, 1, 0).RIF, "an idle one is raised too, and time forgives nothing")
+	assert.EqualValues(t, 3, ranked(100*second, 2, 3).RIF, "the others are as they say")
+	for range 600 {
+		ranked(100*second, 1, 3)
 	}
-	c = shared
-	assert.EqualValues(t, 7, ranked(1, 4, 7).RIF)
+	assert.EqualValues(t, 3, ranked(100*second, 1, 3).RIF)
 }
 
 func TestRefusalLastsTenSeconds(t *testing.T) {

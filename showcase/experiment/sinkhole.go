@@ -25,11 +25,12 @@ const (
 	nobody extent = iota
 	one
 	tenth
+	most // three of four
 	everybody
 )
 
 // of is how many that is of n replicas.
-func (e extent) of(n int) int { return [...]int{0, 1, n / 10, n}[e] }
+func (e extent) of(n int) int { return [...]int{0, 1, n / 10, 3 * n / 4, n}[e] }
 
 // troubles are the situations, calm ones first.
 var troubles = []trouble{
@@ -43,7 +44,12 @@ var troubles = []trouble{
 	{name: "one by a tenth", load: 9000, who: one, share: 1000},
 	{name: "a tenth of all", load: 9000, who: tenth, share: 10_000},
 	{name: "one of four", load: 7500, fleet: 4, who: one, share: 10_000},
+	{name: "one of three", load: 6000, fleet: 3, who: one, share: 10_000},
+	{name: "one of two", load: 4500, fleet: 2, who: one, share: 10_000},
+	{name: "three of four", load: 2000, fleet: 4, who: most, share: 10_000},
+	{name: "most of all", load: 2000, who: most, share: 10_000},
 	{name: "20% everywhere", load: 9000, who: everybody, share: 2000},
+	{name: "40% everywhere", load: 9000, who: everybody, share: 4000},
 }
 
 // The course of a run: settle, then trouble, then repair and a look at the return.

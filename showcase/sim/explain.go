@@ -16,10 +16,7 @@ type Explained struct {
 
 // Replica is the index of the replica behind an identity, or -1.
 func (w *World) Replica(id engine.ID) int {
-	if i, ok := w.index[id]; ok {
-		return int(i)
-	}
-	return -1
+	return int(w.index.find(id))
 }
 
 // Focus says whose decisions to explain: a client, or -1 for none.
@@ -33,19 +30,19 @@ func (w *World) Focus(client int) {
 	}
 }
 
-func (w *World) before(m engine.Machine) {
+func (w *World) look(m engine.Machine) {
 	// An error here is the machine's and comes back with the decision that follows.
 	w.scratch, _ = m.Entries(engine.Instant(w.now), w.scratch[:0])
-	_ = m.Inspect(&w.counted, &engine.Fit{})
+	_ = m.Inspect(&w.before, &engine.Fit{})
 }
 
-func (w *World) after(m engine.Machine, d *engine.Decision) {
+func (w *World) explain(m engine.Machine, d *engine.Decision) {
 	e := &w.Explained
 	e.Serial++
 	e.At, e.Client, e.Decision = w.now, w.focus, *d
 	e.Before = append(e.Before[:0], w.scratch...)
 	e.After, _ = m.Entries(engine.Instant(w.now), e.After[:0])
-	e.CountedBefore = w.counted
+	e.CountedBefore = w.before
 	_ = m.Inspect(&e.CountedAfter, &engine.Fit{})
 	if w.hold != 0 && w.hold == uint8(d.Regime)+1 {
 		w.Held, w.hold = e.clone(), 0

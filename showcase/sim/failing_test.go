@@ -28,8 +28,8 @@ func TestNothingIsLostWhereQueriesFail(t *testing.T) {
 		r := &w.replicas[i]
 		area, _ := r.account(w.now)
 		stays := r.stay
-		for _, id := range r.jobs {
-			stays += w.now - w.queries[id].admitted
+		for _, j := range r.jobs {
+			stays += w.now - int64(w.queries[j.id].met.At)
 		}
 		assert.Equal(t, area, stays, Name(i))
 	}

@@ -1,7 +1,5 @@
 package sim
 
-import "math/bits"
-
 // Latencies counts latencies in log-linear buckets: each power of two is cut into 64, so that
 // a percentile is at most 1/64 above the true value, whatever the range. Counting is O(1),
 // memory fixed; no sample is kept.
@@ -12,28 +10,16 @@ type Latencies struct {
 
 const (
 	subBits = 6
-	sub     = 1 << subBits
 	unit    = 10 // bits of a nanosecond latency below the finest bucket: about 1 us
-	buckets = (40 - subBits) * sub
+	buckets = (40 - subBits) << subBits
 )
 
 func bucketOf(ns int64) int {
-	v := uint64(max(ns, 0)) >> unit
-	if v < 2*sub {
-		return int(v)
-	}
-	shift := bits.Len64(v) - 1 - subBits
-	return min(shift*sub+int(v>>shift), buckets-1)
+	return min(logBucket(uint64(max(ns, 0))>>unit, subBits), buckets-1)
 }
 
 // upper is the largest latency that a bucket holds.
-func upper(b int) int64 {
-	if b < 2*sub {
-		return int64(b+1)<<unit - 1
-	}
-	shift := b/sub - 1
-	return (int64(b-shift*sub)+1)<<shift<<unit - 1
-}
+func upper(b int) int64 { return int64(logTop(b, subBits)+1)<<unit - 1 }
 
 // Add counts one latency.
 func (l *Latencies) Add(ns int64) {

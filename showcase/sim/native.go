@@ -7,20 +7,11 @@ import (
 
 // Native makes machines of the native engine.
 func Native(spec string, salt uint64) (engine.Machine, error) {
-	p, err := parse(spec)
+	p, err := policy.Parse(spec)
 	if err != nil {
 		return nil, err
 	}
 	return engine.New(p, engine.Config{Salt: salt}), nil
-}
-
-// parse refuses what a world cannot show: its clients probe in the background only.
-func parse(spec string) (engine.Policy, error) {
-	p, err := policy.Parse(spec)
-	if _, ok := p.(*policy.PrequalSync); ok {
-		return nil, &engine.ConfigError{Policy: "prequal", Key: "mode", Value: "sync", Reason: "not in the simulator; want mode=async"}
-	}
-	return p, err
 }
 
 // Policies lists the policies there are, sorted.
@@ -28,7 +19,7 @@ func Policies() []string { return policy.Names() }
 
 // Canonical parses a spec and prints it in full, settings in their fixed order.
 func Canonical(spec string) (string, error) {
-	p, err := parse(spec)
+	p, err := policy.Parse(spec)
 	if err != nil {
 		return "", err
 	}

@@ -3,31 +3,50 @@ package sim
 // settle gives a replica its machine: how fast it is, and whether a neighbour is there.
 func (w *World) settle(i int) {
 	r := &w.replicas[i]
-	r.cores, r.spare, r.cost = int64(w.sc.Cores), int64(w.sc.Spare), cost(&w.sc, i)
+	r.cores, r.cost = int64(w.sc.Cores), cost(&w.sc, i)
+	r.hobble, r.pressed = int64(w.sc.Hobble), int64(w.sc.Cores)*int64(w.sc.Pressure)/(perMille*whole)
+	r.due = never
 	r.weather = newStream(w.sc.Seed, streamNeighbours, uint64(i))
 	r.faults = newStream(w.sc.Seed, streamFaults, uint64(i))
-	r.busy = i < w.sc.Noisy
-	if w.sc.Weather > 0 {
-		r.busy = r.weather.next()>>63 == 0 || i < w.sc.Noisy
-		w.queue.push(w.now+r.weather.exponential(w.sc.Weather), evNeighbour, int32(i), 0)
+	r.held = i < w.sc.Noisy
+	if r.listed = i < w.sc.Replicas-w.sc.Later; !r.listed {
+		r.state = StateAbsent
 	}
+	if w.sc.Weather > 0 {
+		w.phase(int32(i))
+	} else {
+		r.spare = int64(w.sc.Spare)
+	}
+	r.busy = r.held || r.rough
 }
 
-// turn begins a new phase of a replica's neighbour: there, or gone, with even odds.
+// phase begins a new phase of a replica's weather: a neighbour there, or gone and how much of
+// the machine is free.
+func (w *World) phase(i int32) {
+	r := &w.replicas[i]
+	r.rough = r.weather.below(whole) < uint64(w.sc.WeatherBusy)
+	r.spare = int64(w.sc.Spare)
+	if w.sc.SpareMost > w.sc.Spare {
+		r.spare += int64(r.weather.below(uint64(w.sc.SpareMost - w.sc.Spare + 1)))
+	}
+	w.queue.push(w.now+r.weather.exponential(w.sc.Weather), evNeighbour, i)
+}
+
+// turn is the end of a phase.
 func (w *World) turn(i int32) {
 	r := &w.replicas[i]
-	busy := r.weather.next()>>63 == 0
-	w.queue.push(w.now+r.weather.exponential(w.sc.Weather), evNeighbour, i, 0)
-	w.setBusy(i, busy || int(i) < w.sc.Noisy)
+	r.advance(w.now)
+	w.phase(i)
+	r.busy = r.held || r.rough
+	w.retune(i)
 }
 
-func (w *World) setBusy(i int32, busy bool) {
+// setHeld gives a replica a neighbour that never rests, or takes it away.
+func (w *World) setHeld(i int32, held bool) {
 	r := &w.replicas[i]
-	if r.busy == busy {
-		return
-	}
 	r.advance(w.now)
-	r.busy = busy
+	r.held = held
+	r.busy = r.held || r.rough
 	w.retune(i)
 }
 
@@ -38,7 +57,7 @@ func (w *World) SetNoisy(n int) {
 	old := w.sc.Noisy
 	w.sc.Noisy = n
 	for i := min(old, n); i < max(old, n); i++ {
-		w.setBusy(int32(i), i < n)
+		w.setHeld(int32(i), i < n)
 	}
 }
 
@@ -48,7 +67,8 @@ func (w *World) SetLoad(load int) {
 	w.traffic.setLoad(&w.sc)
 }
 
-// SetState kills, drains or restores a replica. A dead one drops its queries at once; the
+// SetState kills, drains, restores, adds or removes a replica. A dead one drops its queries at
+// once; an absent one is not of the fleet, and serves what it has and what still comes. The
 // clients notice every change after the scenario's Detect.
 func (w *World) SetState(i int, s State) {
 	r := &w.replicas[i]
@@ -56,15 +76,18 @@ func (w *World) SetState(i int, s State) {
 		return
 	}
 	r.advance(w.now)
+	roll := s == StateAbsent || r.state == StateAbsent
 	r.state = s
 	if s == StateDead {
 		for len(r.jobs) > 0 {
-			id := r.jobs[len(r.jobs)-1]
-			r.leave(w.queries, id)
-			w.finish(id, endRefused)
+			w.finish(r.leave(w.queries, len(r.jobs)-1), endRefused)
 		}
 		r.est = newEstimator()
 	}
 	w.retune(int32(i))
-	w.queue.push(w.now+w.sc.Detect, evHear, int32(i), 0)
+	if roll {
+		w.queue.push(w.now+w.sc.Detect, evRoll, 0)
+		return
+	}
+	w.queue.push(w.now+w.sc.Detect, evHear, int32(i))
 }

@@ -7,25 +7,40 @@ type flight struct {
 	asked      int64
 	client     int32
 	replica    int32
+	ballot     int32 // of the query that it belongs to, or nobody
 	generation uint32
 	reading    engine.Reading
 }
 
 // probe sends the probes that a client's machine says are due.
 func (w *World) probe(c int32) error {
-	due, err := w.clients[c].machine.Probes(engine.Instant(w.now), w.due[:0])
+	cl := &w.clients[c]
+	if cl.wait > 0 {
+		return nil // its probes belong to queries
+	}
+	due, err := cl.machine.Probes(engine.Instant(w.now), w.due[:0])
 	w.due = due
-	for _, id := range due {
-		i := w.index[id]
+	w.send(c, nobody)
+	return err
+}
+
+// send sends a probe to everyone who is due.
+func (w *World) send(c, ballot int32) {
+	generation := w.clients[c].generation
+	for _, id := range w.due {
+		i := w.index.find(id)
 		w.Totals.ProbesSent++
 		if int(c) == w.focus {
 			w.tape.add(w.now, i, c, KindProbe, 0)
 		}
 		f := w.newFlight()
-		w.flights[f] = flight{asked: w.now, client: c, replica: i, generation: w.generation}
-		w.queue.push(w.now+w.leg(), evProbe, f, 0)
+		w.flights[f] = flight{asked: w.now, client: c, replica: i, ballot: ballot, generation: generation}
+		if w.sc.ProbeLoss > 0 && w.losses.below(whole) < uint64(w.sc.ProbeLoss) {
+			w.queue.push(w.now+w.sc.ProbeTimeout, evLost, f)
+			continue
+		}
+		w.queue.push(w.now+w.leg(), evProbe, f)
 	}
-	return err
 }
 
 // leg is the delay of one leg of a probe.
@@ -36,49 +51,61 @@ func (w *World) leg() int64 {
 	return w.sc.Network + w.network.exponential(w.sc.ProbeJitter)
 }
 
-// answer is a probe at its replica: the reading is taken now.
+// answer is a probe at its replica: the reading is taken now. One that would come after the
+// timeout is lost.
 func (w *World) answer(f int32) {
 	p := &w.flights[f]
 	r := &w.replicas[p.replica]
 	if r.state == StateDead {
-		w.queue.push(max(w.now, p.asked+w.sc.ProbeTimeout), evLost, f, 0)
+		w.queue.push(max(w.now, p.asked+w.sc.ProbeTimeout), evLost, f)
 		return
 	}
 	p.reading = r.reading(engine.Instant(w.now))
-	w.queue.push(w.now+w.leg(), evReading, f, 0)
+	p.reading.Asked = engine.Instant(p.asked)
+	at := w.now + w.leg()
+	if lost := p.asked + w.sc.ProbeTimeout; at >= lost {
+		w.queue.push(max(w.now, lost), evLost, f)
+		return
+	}
+	w.queue.push(at, evReading, f)
 }
 
 // lose ends a probe without an answer: its client forgets what it held of the replica.
 func (w *World) lose(f int32) error {
-	p := w.flights[f]
-	w.freeFlights = append(w.freeFlights, f)
+	p := &w.flights[f]
+	w.landed = append(w.landed, f)
 	w.Totals.ProbesLost++
-	if p.generation != w.generation {
-		return nil
+	if cl := &w.clients[p.client]; p.generation == cl.generation {
+		if err := known(cl.machine.Forget(engine.Instant(w.now), w.ids[p.replica], engine.Instant(p.asked))); err != nil {
+			return err
+		}
 	}
-	return w.clients[p.client].machine.Forget(engine.Instant(w.now), w.ids[p.replica], engine.Instant(p.asked))
+	if p.ballot != nobody {
+		return w.poll(p.ballot, nil)
+	}
+	return nil
 }
 
-// receive is a reading at its client. One that comes after the timeout is lost.
+// receive is a reading at its client.
 func (w *World) receive(f int32) error {
-	p := w.flights[f]
-	if w.now-p.asked >= w.sc.ProbeTimeout {
-		return w.lose(f)
+	p := &w.flights[f]
+	w.landed = append(w.landed, f)
+	if p.ballot != nobody {
+		return w.poll(p.ballot, p)
 	}
-	w.freeFlights = append(w.freeFlights, f)
-	if p.generation != w.generation {
+	cl := &w.clients[p.client]
+	if p.generation != cl.generation {
 		return nil
 	}
-	p.reading.Asked = engine.Instant(p.asked)
 	w.note(evReading, uint64(p.replica)<<32|uint64(p.reading.RIF))
-	_, err := w.clients[p.client].machine.Record(engine.Instant(w.now), w.ids[p.replica], p.reading)
-	return err
+	_, err := cl.machine.Record(engine.Instant(w.now), w.ids[p.replica], p.reading)
+	return known(err)
 }
 
 func (w *World) newFlight() int32 {
-	if n := len(w.freeFlights); n > 0 {
-		f := w.freeFlights[n-1]
-		w.freeFlights = w.freeFlights[:n-1]
+	if n := len(w.landed); n > 0 {
+		f := w.landed[n-1]
+		w.landed = w.landed[:n-1]
 		return f
 	}
 	w.flights = append(w.flights, flight{})

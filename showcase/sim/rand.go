@@ -14,6 +14,8 @@ const (
 	streamMachines
 	streamFleet
 	streamFaults
+	streamLosses
+	streamSubsets
 )
 
 // newStream starts the k-th of n independent streams of one purpose.
@@ -43,31 +45,6 @@ func (s *stream) below(n uint64) uint64 {
 func (s *stream) exponential(mean int64) int64 {
 	u := s.next() | 1
 	hi, lo := bits.Mul64(uint64(negLn(u)), uint64(mean))
-	return int64(hi<<32 | lo>>32)
-}
-
-// ln2 is the natural logarithm of 2 in 32 fractional bits.
-const ln2 = 2977044472
-
-// negLn is -ln(u / 2^64) in 32 fractional bits, for u above 0. The binary logarithm comes from
-// repeated squaring, one bit each, which is exact in integers on every architecture.
-func negLn(u uint64) int64 {
-	lead := bits.LeadingZeros64(u)
-	x := u << lead // 1.63 fixed point, in [1, 2)
-	var frac uint64
-	for range 32 {
-		hi, _ := bits.Mul64(x, x) // 2.62 fixed point
-		frac <<= 1
-		if hi>>63 != 0 {
-			frac |= 1
-			x = hi
-		} else {
-			x = hi << 1
-		}
-	}
-	// log2(u/2^64) = -(lead+1) + frac/2^32
-	whole := uint64(lead+1)<<32 - frac
-	hi, lo := bits.Mul64(whole, ln2)
 	return int64(hi<<32 | lo>>32)
 }
 

@@ -12,61 +12,78 @@ const (
 	Second            = 1000 * Millisecond
 )
 
-// Demand says how much work queries bring.
-type Demand uint8
-
 const (
-	DemandNormal      Demand = iota // max(0, Normal(60 ms, 60 ms)), the paper's testbed
-	DemandExponential               // exponential, mean [MeanWork]: queueing theory's own case
-)
-
-const (
-	workMean  = 60 * Millisecond
-	workSD    = 60 * Millisecond
 	whole     = 10_000 // one, in parts per 10,000
 	wholeRate = 1 << rateBits
 )
 
-// MeanWork is the mean demand of a query: the clamped normal's, and the exponential's.
+// MeanWork is the mean demand of a query in the named scenarios.
 const MeanWork = 65 * Millisecond
 
-// Scenario is a situation to put balancers in. It holds nothing about policies.
+// Scenario is a situation to put balancers in. It holds nothing about policies, unless its script
+// changes them. Start from a named one: zero means zero.
 type Scenario struct {
 	Name     string
 	Seed     uint64
 	Replicas int
 	Clients  int
+	// Subset is how many of the replicas each client knows; 0 is all of them.
+	Subset int
 	// Load is the offered work over the fleet's allocation, in parts per 10,000: at 10,000
 	// every replica of a perfectly balanced fleet works exactly at its allocation.
 	Load int
 	// Noisy replicas, the first ones, share their machine with a neighbour that never rests.
 	Noisy int
 	// Spare is what the other replicas may use beyond their allocation, in parts per 10,000
-	// of it, while their machine is quiet.
-	Spare int
-	// Weather lets neighbours come and go on every other machine: busy half of the time, in
-	// exponential phases of this mean; 0 keeps them away.
-	Weather int64
+	// of it, while their machine is quiet. Where SpareMost is more, each phase of the weather
+	// draws its own between the two.
+	Spare, SpareMost int
+	// Weather lets neighbours come and go on every other machine, in exponential phases of this mean; 0 keeps them away. WeatherBusy is the share of
+	// phases that are busy, in parts per 10,000.
+	Weather     int64
+	WeatherBusy int
+	// Hobble is what isolation leaves of the allocation on a busy machine, in parts per 10,000,
+	// once more queries are in flight than Pressure times the cores of the allocation, in parts
+	// per 10,000 too.
+	Hobble, Pressure int
 	// OldShare of the replicas, in percent, run on machines where work costs OldCost parts
 	// per 10,000.
 	OldShare, OldCost int
 	// Cores is the allocation of a replica, in thousandths of a core.
-	Cores  int
+	Cores int
+	// Demand is the distribution of the work that queries bring, and Work its scale: the mean
+	// is 13/12 of it.
 	Demand Demand
+	Work   int64
 	// Deadline of a query from its arrival; a replica drops a query at its deadline.
 	Deadline int64
 	// Network is the one-way delay; each leg of a probe adds an exponential ProbeJitter.
 	Network, ProbeJitter int64
-	// ProbeTimeout is when a probe that has no answer counts as lost.
+	// ProbeTimeout is when a probe that has no answer counts as lost. ProbeLoss of them never
+	// arrive, in parts per 10,000.
 	ProbeTimeout int64
+	ProbeLoss    int
+	// ReportEvery is how often each replica tells its load to those clients whose policy weighs
+	// it, as the mean of its last ReportMean such spans; 0 is never.
+	ReportEvery int64
+	ReportMean  int
+	// Tick is how often each client sends what probes are due without a query; 0 is never.
+	Tick int64
 	// Detect is how long the clients take to notice that a replica died or came back.
 	Detect int64
+	// Later replicas, the last ones, join by the script only. Load counts the others.
+	Later int
+	// Script is what changes in the course of a run, in order.
+	Script []Change
 }
+
+// MeanWork is the mean demand of a query, ns of one core.
+func (s *Scenario) MeanWork() int64 { return s.Work + s.Work/12 }
 
 // Bounds of a scenario.
 const (
-	MaxReplicas = 200
-	MaxClients  = 200
+	MaxReplicas = 20_000
+	MaxClients  = 5000
 	MaxLoad     = 30_000
 )
 
@@ -82,18 +99,31 @@ func (s *Scenario) Validate() error {
 	return errors.Join(
 		check("replicas", int64(s.Replicas), 1, MaxReplicas),
 		check("clients", int64(s.Clients), 1, MaxClients),
+		check("subset", int64(s.Subset), 0, int64(s.Replicas)),
 		check("load", int64(s.Load), 1, MaxLoad),
 		check("noisy", int64(s.Noisy), 0, int64(s.Replicas)),
 		check("spare", int64(s.Spare), 0, 100*whole),
+		check("spare_most", int64(s.SpareMost), 0, 100*whole),
 		check("weather", s.Weather, 0, 1000*Second),
+		check("weather_busy", int64(s.WeatherBusy), 0, whole),
+		check("hobble", int64(s.Hobble), 1, whole),
+		check("pressure", int64(s.Pressure), 0, 100*whole),
 		check("old_share", int64(s.OldShare), 0, 100),
 		check("old_cost", int64(s.OldCost), whole, 10*whole),
 		check("cores", int64(s.Cores), 100, 64_000),
+		check("demand", int64(s.Demand), 0, int64(demands)-1),
+		check("work", s.Work, Microsecond, 100*Second),
 		check("deadline", s.Deadline, Millisecond, 1000*Second),
 		check("network", s.Network, 0, Second),
 		check("probe_jitter", s.ProbeJitter, 0, Second),
 		check("probe_timeout", s.ProbeTimeout, Microsecond, Second),
+		check("probe_loss", int64(s.ProbeLoss), 0, whole),
+		check("report_every", s.ReportEvery, 0, 1000*Second),
+		check("report_mean", int64(s.ReportMean), 1, maxReportMean),
+		check("tick", s.Tick, 0, 1000*Second),
 		check("detect", s.Detect, 0, 60*Second),
+		check("later", int64(s.Later), 0, int64(s.Replicas)-1),
+		s.checkScript(),
 	)
 }
 
@@ -103,7 +133,9 @@ func base(name string) Scenario {
 		Name: name, Seed: 7, Replicas: 100, Clients: 100, Load: 8000,
 		Spare: 15_000, OldCost: whole, Cores: 8000, Deadline: 5 * Second,
 		Network: 100 * Microsecond, ProbeJitter: 50 * Microsecond,
-		ProbeTimeout: 3 * Millisecond, Detect: 150 * Millisecond,
+		ProbeTimeout: 3 * Millisecond, Detect: 150 * Millisecond, Work: 60 * Millisecond,
+		WeatherBusy: whole / 2, Hobble: 8800, Pressure: 15_000,
+		ReportEvery: Second, ReportMean: 10,
 	}
 }
 

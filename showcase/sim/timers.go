@@ -28,6 +28,10 @@ func newTimers(n int) *timers {
 	return t
 }
 
+func (t *timers) clone() *timers {
+	return &timers{t.size, append([]int64(nil), t.at...), append([]int32(nil), t.tree...)}
+}
+
 // first is the earliest alarm and its replica.
 func (t *timers) first() (int64, int32) {
 	i := t.tree[1]

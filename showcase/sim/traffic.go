@@ -7,6 +7,8 @@ type traffic struct {
 	demands  stream
 	clients  uint64
 	demand   Demand
+	scale    int64 // of the demand, and its mean
+	mean     int64
 	gap      int64 // mean time between arrivals, ns
 	hash     uint64
 	client   int32 // of the query that arrives next
@@ -19,6 +21,8 @@ func newTraffic(sc *Scenario) traffic {
 		demands:  newStream(sc.Seed, streamDemands, 0),
 		clients:  uint64(sc.Clients),
 		demand:   sc.Demand,
+		scale:    sc.Work,
+		mean:     sc.MeanWork(),
 	}
 	t.setLoad(sc)
 	return t
@@ -28,10 +32,10 @@ func newTraffic(sc *Scenario) traffic {
 // machines need more of it for the same query.
 func (t *traffic) setLoad(sc *Scenario) {
 	var perSecond int64 // milliqueries a second at load one
-	for i := range sc.Replicas {
-		perSecond += int64(sc.Cores) * Second / (MeanWork * cost(sc, i) / whole)
+	for i := range sc.Replicas - sc.Later {
+		perSecond += int64(sc.Cores) * Second / max(1, t.mean*cost(sc, i)/whole)
 	}
-	t.gap = Second * perMille / perSecond * whole / int64(sc.Load)
+	t.gap = Second * perMille / max(1, perSecond) * whole / int64(sc.Load)
 }
 
 // cost is the work multiplier of replica i. Old machines are spread evenly over the fleet.
@@ -46,11 +50,7 @@ func cost(sc *Scenario, i int) int64 {
 func (t *traffic) draw() int64 {
 	gap := t.arrivals.exponential(t.gap)
 	t.client = int32(t.arrivals.below(t.clients))
-	if t.demand == DemandExponential {
-		t.work = t.demands.exponential(MeanWork)
-	} else {
-		t.work = max(0, workMean+t.demands.normal(workSD))
-	}
+	t.work = t.demand.draw(&t.demands, t.scale, t.mean)
 	return gap
 }
 

@@ -55,3 +55,7 @@ func (w *World) Recent(dst []int64, ranks ...uint64) []int64 {
 func (w *World) Overall(dst []int64, ranks ...uint64) []int64 {
 	return w.run.Quantiles(dst, ranks...)
 }
+
+// Events counts what the world has served so far: arrivals, steps of queries and probes, ends,
+// and what the fleet does by itself.
+func (w *World) Events() uint64 { return w.events }

@@ -50,20 +50,22 @@ var ErrNoSegment = errors.New("no segment")
 // runRecording plays a recording, machine by machine, and says whether the answers are those that
 // were recorded.
 func runRecording(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
-	segments, err := trace.ReadRecording(o.File, in)
-	cut := errors.Is(err, trace.ErrCut)
-	if err != nil && !cut {
-		return err
-	}
 	if o.Segment >= 0 {
-		return printSegment(segments, out, o)
+		return printSegment(in, out, o)
 	}
 	w := bufio.NewWriter(out)
 	defer w.Flush()
-	c := course{o: o, w: w, machines: map[uint64]*seat{}, tally: tally{another: o.Spec != ""}}
+	c := course{o: o, w: w, machines: map[uint64]*seat{}, seen: map[uint64]bool{}, tally: tally{another: o.Spec != ""}}
 	defer c.close()
-	for i := range segments {
-		if err := c.play(ctx, i, &segments[i]); err != nil {
+	cut := false
+	for s, err := range trace.Segments(o.File, in) {
+		if cut = errors.Is(err, trace.ErrCut); cut {
+			break
+		}
+		if err == nil {
+			err = c.play(ctx, &s)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -76,21 +78,34 @@ func runRecording(ctx context.Context, in io.Reader, out io.Writer, o Options) e
 	if cut {
 		fmt.Fprintf(w, "%s: its last segment is not whole and was left out: its writer was ended.\n", o.File)
 	}
-	c.report(segments)
+	c.report()
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	return c.tally.verdict()
 }
 
-func printSegment(segments []trace.Segment, out io.Writer, o Options) error {
-	if o.Segment >= len(segments) {
-		return fmt.Errorf("%w %d: %s has %d, counted from 0", ErrNoSegment, o.Segment, o.File, len(segments))
+func printSegment(in io.Reader, out io.Writer, o Options) error {
+	n := 0
+	for s, err := range trace.Segments(o.File, in) {
+		switch {
+		case errors.Is(err, trace.ErrCut):
+			continue
+		case err != nil:
+			return err
+		case n == o.Segment:
+			return printOps(s.Ops, out)
+		}
+		n++
 	}
+	return fmt.Errorf("%w %d: %s has %d, counted from 0", ErrNoSegment, o.Segment, o.File, n)
+}
+
+func printOps(ops []trace.Op, out io.Writer) error {
 	w := bufio.NewWriter(out)
 	lines := json.NewEncoder(w)
-	for i := range segments[o.Segment].Ops {
-		if err := lines.Encode(&segments[o.Segment].Ops[i]); err != nil {
+	for i := range ops {
+		if err := lines.Encode(&ops[i]); err != nil {
 			return err
 		}
 	}
@@ -102,6 +117,8 @@ type course struct {
 	o         Options
 	w         *bufio.Writer
 	machines  map[uint64]*seat
+	seen      map[uint64]bool // machines
+	segments  int             // so far
 	tally     tally
 	placement int
 	breaks    int // segments that did not start where the last one of their machine ended
@@ -148,7 +165,11 @@ func (c *course) seat(ctx context.Context, s *trace.Segment) (*seat, bool, error
 	return k, false, nil
 }
 
-func (c *course) play(ctx context.Context, number int, s *trace.Segment) error {
+// play plays the next segment.
+func (c *course) play(ctx context.Context, s *trace.Segment) error {
+	number := c.segments
+	c.segments++
+	c.seen[s.Machine] = true
 	k, goesOn, err := c.seat(ctx, s)
 	if err != nil {
 		return err
@@ -210,16 +231,12 @@ func (c *course) play(ctx context.Context, number int, s *trace.Segment) error {
 }
 
 // report says in a few lines what was played, and how it went.
-func (c *course) report(segments []trace.Segment) {
-	machines := map[uint64]bool{}
-	for i := range segments {
-		machines[segments[i].Machine] = true
-	}
+func (c *course) report() {
 	span := time.Duration(0)
 	if c.first != nil {
 		span = time.Duration(c.last - *c.first).Round(time.Millisecond)
 	}
-	fmt.Fprintf(c.w, "%d segments of %d machines over %v: %d decisions\n", len(segments), len(machines), span, c.placement)
+	fmt.Fprintf(c.w, "%d segments of %d machines over %v: %d decisions\n", c.segments, len(c.seen), span, c.placement)
 	if c.breaks > 0 {
 		fmt.Fprintf(c.w, "%d segments do not start where the last one of their machine ended\n", c.breaks)
 	}

@@ -2,13 +2,13 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
 // reload makes the routes those of a config. What is wrong with any changes none; what is the same in one is not touched.
@@ -91,11 +91,9 @@ func (f *fleet) in(name string, err error) error {
 type change struct {
 	rt     *running
 	next   Config
-	digest [sha256.Size]byte
 	moved  bool // other endpoints
 	swap   bool // another policy
 	source host.Source
-	taken  func()
 }
 
 // plan finds out what is to change, and whether it can be.
@@ -103,18 +101,33 @@ func (rt *running) plan(ctx context.Context, next Config) (*change, error) {
 	if err := restart(needRestart(rt.fixed(rt.now), rt.fixed(next))); err != nil {
 		return nil, err
 	}
-	digest, code := digestOf(next.Module)
-	ch := &change{
-		rt: rt, next: next, digest: digest,
+	src, err := rt.source(ctx, next)
+	if err != nil {
+		return nil, err
+	}
+	// What is live may be another's doing: a swap or a rollback through the admin listener. The file is what is asked for.
+	live := rt.b.Source()
+	return &change{
+		rt: rt, next: next, source: src,
 		moved: rt.keeper != nil && !slices.Equal(next.Endpoints, rt.now.Endpoints),
-		swap:  next.Spec != rt.now.Spec || next.Module != rt.now.Module || digest != rt.digest,
+		swap:  src.Spec() != live.Spec() || src.Module() != live.Module(),
+	}, nil
+}
+
+// source is what the configuration asks for: the live one's module where that is the same.
+func (rt *running) source(ctx context.Context, c Config) (host.Source, error) {
+	code, err := c.readModule()
+	if err != nil {
+		return host.Source{}, err
 	}
-	if !ch.swap {
-		return ch, nil
+	if code == nil && c.Engine != "native" {
+		code = dist.Engine
 	}
-	var err error
-	ch.source, ch.taken, err = rt.engines.source(ctx, next.Spec, code, next.Module == "")
-	return ch, err
+	src, err := rt.engines.source(ctx, c.Spec, code)
+	if err != nil && c.Module != "" {
+		err = fmt.Errorf("--module %s: %w", c.Module, err)
+	}
+	return src, err
 }
 
 // fixed is a config with nothing in it but what is a route's own.
@@ -135,7 +148,7 @@ func (ch *change) apply(ctx context.Context) (done []string, err error) {
 	}
 	if ch.swap {
 		if err := rt.b.Swap(ctx, ch.source); err != nil {
-			return nil, errors.Join(err, ch.moveBack())
+			return nil, errors.Join(fmt.Errorf("--spec %q: %w", ch.next.Spec, err), ch.moveBack())
 		}
 		done = append(done, "policy")
 	}
@@ -159,9 +172,4 @@ func (ch *change) moveBack() error {
 }
 
 // keep makes the change what later ones are compared with.
-func (ch *change) keep() {
-	if ch.swap {
-		ch.taken()
-	}
-	ch.rt.now, ch.rt.digest = ch.next, ch.digest
-}
+func (ch *change) keep() { ch.rt.now = ch.next }

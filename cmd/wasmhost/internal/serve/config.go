@@ -38,6 +38,7 @@ type Config struct {
 	Record    Duration    `yaml:"record"`         // how long decisions are kept for replay; 0 for not at all
 	TokenFile string      `yaml:"token_file"`     // holds what the admin listener asks of those who change something; empty for none
 	Health    Health      `yaml:",inline"`
+	Attempts  Attempts    `yaml:",inline"`
 	Edge      edge.Config `yaml:",inline"`
 	Routes    []Route     `yaml:"routes" help:"parts of the requests with replicas and a policy of their own; what one does not set is as outside"`
 	Cache     string      `yaml:"-"` // folder for compiled code; empty for none
@@ -83,7 +84,7 @@ func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8000", Admin: "127.0.0.1:9901", Spec: "prequal", Shards: 1,
 		Engine: "wasm", Fuel: host.DefaultFuel, Drain: Duration(10 * time.Second), ProbeWait: Duration(host.DefaultProbeWait),
-		Health: healthDefaults(), Edge: edge.Defaults(),
+		Health: healthDefaults(), Attempts: attemptsDefaults(), Edge: edge.Defaults(),
 	}
 }
 
@@ -165,6 +166,9 @@ func (c *Config) validatePolicy() error {
 	if err := setting.At("endpoints", named(c.Endpoints)); err != nil {
 		return err
 	}
+	if err := c.Attempts.validate(); err != nil {
+		return err
+	}
 	return c.Health.validate(c.Endpoints)
 }
 
@@ -186,6 +190,18 @@ func named(endpoints []Endpoint) error {
 		seen[e.Name] = true
 	}
 	return nil
+}
+
+// readModule reads the module's file; nil for the module inside this binary, and for none.
+func (c *Config) readModule() ([]byte, error) {
+	if c.Module == "" {
+		return nil, nil
+	}
+	code, err := os.ReadFile(c.Module)
+	if err != nil {
+		return nil, setting.Errorf("module", "%s cannot be read: %w", c.Module, errors.Unwrap(err))
+	}
+	return code, nil
 }
 
 // leastToken is the shortest token that is not guessed, in bytes.

@@ -14,10 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headroom-lb/headroom/engine"
-	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
-	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
 // maxUpload bounds a module that is sent to the admin listener.
@@ -25,39 +22,28 @@ const maxUpload = 64 << 20
 
 // engines makes the sources that a running proxy can change to: other specs, and modules that are sent to it.
 type engines struct {
+	b       *host.Balancer
 	runtime *host.Runtime // nil for native engines
-	mu      sync.Mutex
-	module  *host.Module // the one in use; nil for native engines
 }
 
-// source is a spec on the present module, on the one in wasm, or on the one inside this binary.
-func (e *engines) source(ctx context.Context, spec string, wasm []byte, builtIn bool) (host.Source, func(), error) {
-	e.mu.Lock()
-	m := e.module
-	e.mu.Unlock()
-	if builtIn && m != nil {
-		wasm = dist.Engine
+// source is a spec on the module that is live, or on the one in wasm. What is live the balancer knows: a promotion or a
+// rollback changes it too.
+func (e *engines) source(ctx context.Context, spec string, wasm []byte) (host.Source, error) {
+	live := e.b.Source()
+	if wasm == nil {
+		return live.With(spec), nil
 	}
-	if len(wasm) > 0 {
-		if e.runtime == nil {
-			return host.Source{}, nil, errors.New("this proxy runs native engines: start it with --engine wasm to send it modules")
-		}
-		if digest := sha256.Sum256(wasm); digest != m.Digest() {
-			var err error
-			if m, err = e.runtime.Load(ctx, wasm); err != nil {
-				return host.Source{}, nil, err
-			}
-		}
+	if e.runtime == nil {
+		return host.Source{}, errors.New("this proxy runs native engines: start it with --engine wasm to send it modules")
 	}
-	taken := func() {
-		e.mu.Lock()
-		e.module = m
-		e.mu.Unlock()
+	if m := live.Module(); sha256.Sum256(wasm) == m.Digest() {
+		return live.With(spec), nil
 	}
-	if m == nil {
-		return host.FromPolicies(policy.Parse, spec), taken, nil
+	m, err := e.runtime.Load(ctx, wasm)
+	if err != nil {
+		return host.Source{}, err
 	}
-	return host.FromModule(m, spec), taken, nil
+	return host.FromModule(m, spec), nil
 }
 
 // control changes the policy of a running balancer.
@@ -67,7 +53,6 @@ type control struct {
 
 	mu         sync.Mutex
 	comparison *host.Comparison
-	canary     func() // makes the canary's module the one in use
 }
 
 func (c *control) routes(mux *http.ServeMux) {
@@ -93,34 +78,34 @@ GET  /record    what the recorder holds, for wasmhost replay; ?last=10s for less
 `
 
 // change reads what to change to: a spec as JSON, or a module with the spec in the query.
-func (c *control) change(w http.ResponseWriter, r *http.Request) (host.Source, func(), bool) {
+func (c *control) change(w http.ResponseWriter, r *http.Request) (host.Source, bool) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	spec, wasm := r.URL.Query().Get("spec"), []byte(nil)
 	var err error
 	if kind == "application/wasm" {
 		if wasm, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpload)); err != nil {
 			http.Error(w, fmt.Sprintf("the module cannot be read: %v", err), http.StatusBadRequest)
-			return host.Source{}, nil, false
+			return host.Source{}, false
 		}
 	} else {
 		var in struct {
 			Spec string `json:"spec"`
 		}
 		if !readJSON(w, r, &in, `{"spec":"prequal quantile=0.9"}`) {
-			return host.Source{}, nil, false
+			return host.Source{}, false
 		}
 		spec = in.Spec
 	}
 	if spec == "" {
 		http.Error(w, `no spec: name the policy and its settings, such as "prequal quantile=0.9"`, http.StatusBadRequest)
-		return host.Source{}, nil, false
+		return host.Source{}, false
 	}
-	src, taken, err := c.engines.source(r.Context(), spec, wasm, false)
+	src, err := c.engines.source(r.Context(), spec, wasm)
 	if err != nil {
 		refuse(w, err)
-		return host.Source{}, nil, false
+		return host.Source{}, false
 	}
-	return src, taken, true
+	return src, true
 }
 
 // refuse says why nothing was changed. What was asked for is at fault, or the moment is.
@@ -155,12 +140,8 @@ func (c *control) answer(w http.ResponseWriter, err error) {
 }
 
 func (c *control) swap(w http.ResponseWriter, r *http.Request) {
-	if src, taken, ok := c.change(w, r); ok {
-		err := c.b.Swap(context.WithoutCancel(r.Context()), src)
-		if err == nil {
-			taken()
-		}
-		c.answer(w, err)
+	if src, ok := c.change(w, r); ok {
+		c.answer(w, c.b.Swap(context.WithoutCancel(r.Context()), src))
 	}
 }
 
@@ -170,14 +151,8 @@ func (c *control) startCanary(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if src, taken, ok := c.change(w, r); ok {
-		err := c.b.Canary(context.WithoutCancel(r.Context()), src, share)
-		if err == nil {
-			c.mu.Lock()
-			c.canary = taken
-			c.mu.Unlock()
-		}
-		c.answer(w, err)
+	if src, ok := c.change(w, r); ok {
+		c.answer(w, c.b.Canary(context.WithoutCancel(r.Context()), src, share))
 	}
 }
 
@@ -206,15 +181,7 @@ func (c *control) share(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *control) promote(w http.ResponseWriter, r *http.Request) {
-	err := c.b.Promote(context.WithoutCancel(r.Context()))
-	if err == nil {
-		c.mu.Lock()
-		if c.canary != nil {
-			c.canary()
-		}
-		c.mu.Unlock()
-	}
-	c.answer(w, err)
+	c.answer(w, c.b.Promote(context.WithoutCancel(r.Context())))
 }
 
 func (c *control) rollback(w http.ResponseWriter, r *http.Request) {
@@ -222,7 +189,7 @@ func (c *control) rollback(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *control) compare(w http.ResponseWriter, r *http.Request) {
-	if src, _, ok := c.change(w, r); ok {
+	if src, ok := c.change(w, r); ok {
 		comparison, err := c.b.Compare(context.WithoutCancel(r.Context()), src)
 		if err != nil {
 			refuse(w, err)
@@ -231,7 +198,7 @@ func (c *control) compare(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		c.comparison = comparison
 		c.mu.Unlock()
-		writeJSON(w, newComparison(c.b, comparison.Report()))
+		writeJSON(w, newComparison(comparison.Report()))
 	}
 }
 
@@ -246,17 +213,22 @@ func (c *control) running(w http.ResponseWriter) *host.Comparison {
 
 func (c *control) compared(w http.ResponseWriter, _ *http.Request) {
 	if running := c.running(w); running != nil {
-		writeJSON(w, newComparison(c.b, running.Report()))
+		writeJSON(w, newComparison(running.Report()))
 	}
 }
 
+// lastCompared bounds the wait for what was decided before a comparison was ended.
+const lastCompared = time.Second
+
 func (c *control) endComparison(w http.ResponseWriter, r *http.Request) {
 	if running := c.running(w); running != nil {
-		running.Stop(r.Context())
+		within, cancel := context.WithTimeout(r.Context(), lastCompared)
+		running.Stop(within)
+		cancel()
 		c.mu.Lock()
 		c.comparison = nil
 		c.mu.Unlock()
-		writeJSON(w, newComparison(c.b, running.Report()))
+		writeJSON(w, newComparison(running.Report()))
 	}
 }
 
@@ -266,6 +238,7 @@ type comparison struct {
 	Other     string         `json:"other"`
 	Decisions uint64         `json:"decisions"`
 	Different uint64         `json:"different"`
+	Missed    uint64         `json:"missed"` // not compared: the other policy had fallen behind
 	Failure   string         `json:"failure,omitempty"`
 	Samples   []disagreement `json:"samples"`
 }
@@ -278,24 +251,22 @@ type disagreement struct {
 	OtherReason string `json:"other_reason,omitempty"`
 }
 
-func newComparison(b *host.Balancer, r host.ComparisonReport) comparison {
-	names := map[engine.ID]string{}
-	for _, e := range b.Endpoints() {
-		names[engine.IDOf(e.Name)] = e.Name
-	}
-	said := func(d engine.Decision, err error) string {
+func newComparison(r host.ComparisonReport) comparison {
+	said := func(name string, err error) string {
 		if err != nil {
 			return err.Error()
 		}
-		return names[d.ID]
+		return name
 	}
-	out := comparison{Live: r.Live, Other: r.Other, Decisions: r.Decisions, Different: r.Different, Samples: []disagreement{}}
+	out := comparison{
+		Live: r.Live, Other: r.Other, Decisions: r.Decisions, Different: r.Different, Missed: r.Missed, Samples: []disagreement{},
+	}
 	if r.Failure != nil {
 		out.Failure = r.Failure.Error()
 	}
 	for _, s := range r.Samples {
 		out.Samples = append(out.Samples, disagreement{
-			AtNS: int64(s.At), Live: said(s.Live, s.LiveError), Other: said(s.Other, s.OtherError),
+			AtNS: int64(s.At), Live: said(s.LiveEndpoint, s.LiveError), Other: said(s.OtherEndpoint, s.OtherError),
 			LiveReason: s.LiveReason, OtherReason: s.OtherReason,
 		})
 	}

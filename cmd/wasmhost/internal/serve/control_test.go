@@ -88,22 +88,55 @@ func TestAModuleIsSentToTheAdminListener(t *testing.T) {
 	b, h := served(t, func(c *Config) { c.Engine = "wasm" })
 	code, err := os.ReadFile("../../../../wasm/dist/engine.wasm")
 	require.NoError(t, err)
-	send := func(wasm []byte) (int, string) {
-		r := httptest.NewRequest("POST", "/swap?spec="+"prequal+seed%3D5", bytes.NewReader(wasm))
+	send := func(wasm []byte, path ...string) (int, string) {
+		r := httptest.NewRequest("POST", append(path, "/swap?spec=prequal+seed%3D5")[0], bytes.NewReader(wasm))
 		r.Header.Set("Content-Type", "application/wasm")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
 	}
-	status, body := send(append(bytes.Clone(code), 0, 3, 1, 'x', 0)) // another digest: a stranger's
+	ours := b.Source().Module().DigestText()
+	strangers := append(bytes.Clone(code), 0, 3, 1, 'x', 0) // another digest
+	status, body := send(strangers)
 	require.Equal(t, 200, status, body)
 	assert.Equal(t, "prequal seed=5", b.Spec())
 	status, body = send([]byte("not a module"))
 	assert.Equal(t, 422, status)
 	assert.Contains(t, body, "unusable module")
 	assert.Equal(t, "prequal seed=5", b.Spec())
-	status, body = ask(h, "POST", "/swap", `{"spec":"random seed=1"}`) // on the module that was sent
-	assert.Equal(t, 200, status, body)
+	status, body = send(nil)
+	assert.Equal(t, 422, status)
+	assert.Contains(t, body, "unusable module")
+
+	// A spec alone is for the module that is live, however it came to be.
+	theirs := b.Source().Module().DigestText()
+	require.NotEqual(t, ours, theirs)
+	respec := func(want, why string) {
+		t.Helper()
+		status, body := ask(h, "POST", "/swap", `{"spec":"random seed=1"}`)
+		require.Equal(t, 200, status, body)
+		assert.Equal(t, want, b.Source().Module().DigestText(), why)
+	}
+	step := func(path string) {
+		t.Helper()
+		status, body := ask(h, "POST", path, "")
+		require.Equal(t, 200, status, body)
+	}
+	respec(theirs, "the module that was sent")
+	status, body = send(code)
+	require.Equal(t, 200, status, body)
+	respec(ours, "the first again")
+	status, body = send(strangers, "/canary?share=0.1&spec=random")
+	require.Equal(t, 200, status, body)
+	respec(ours, "a canary is not live")
+	step("/promote")
+	respec(theirs, "a promoted canary is")
+	step("/rollback") // of the spec
+	step("/rollback") // of that
+	status, body = send(code)
+	require.Equal(t, 200, status, body)
+	step("/rollback")
+	respec(theirs, "what was rolled back is withdrawn")
 }
 
 func TestTheRecordingIsFetchedFromTheAdminListener(t *testing.T) {

@@ -20,6 +20,12 @@ var (
 	panicDesc   = desc("panic", "1 while too few endpoints are fit, so that all are used.")
 )
 
+// What the transport says of attempts beyond the first.
+var (
+	retriesDesc = desc("retries_total", "Attempts after one that failed, by whether the budget allowed them.", "result")
+	hedgesDesc  = desc("hedges_total", "Attempts beside one that was slow, by what became of them.", "result")
+)
+
 // What stands before the proxy says of its clients.
 var (
 	connectionsDesc = desc("connections", "Connections of clients that are open.")

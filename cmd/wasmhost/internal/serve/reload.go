@@ -2,12 +2,10 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,14 +31,6 @@ type reloader struct {
 
 func newReloader(c Config, f *fleet, shown *edge.Certificates, log *slog.Logger) *reloader {
 	return &reloader{again: c.Again, fleet: f, shown: shown, log: log, now: c}
-}
-
-func digestOf(file string) (d [sha256.Size]byte, code []byte) {
-	if file == "" {
-		return d, nil
-	}
-	code, _ = os.ReadFile(file)
-	return sha256.Sum256(code), code
 }
 
 // errNoConfig says that there is no file to read again.

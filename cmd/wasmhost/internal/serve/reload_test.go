@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -15,11 +17,13 @@ import (
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
+	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
-func TestAReloadKeepsWhatIsKnown(t *testing.T) {
+// reloaded is a proxy's balancer that is configured by a file, and POST /reload.
+func reloaded(t *testing.T, text string) (*host.Balancer, *watch, *reloader, string, func(code int, want string)) {
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
-	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	read := func() (Config, error) {
 		c := Defaults()
 		if err := c.Load(file); err != nil {
@@ -27,11 +31,6 @@ func TestAReloadKeepsWhatIsKnown(t *testing.T) {
 		}
 		return c, c.Validate()
 	}
-	const engineAndHealth = "engine: native\nhealth_interval: 0s\nhealth_failures: 0\n"
-	config := func(spec, endpoints string) string {
-		return engineAndHealth + "spec: " + spec + "\nendpoints: [" + endpoints + "]\n"
-	}
-	write(config("prequal seed=1 min_pool=1", "http://a, http://b"))
 	c, err := read()
 	require.NoError(t, err)
 	c.Again = read
@@ -44,13 +43,22 @@ func TestAReloadKeepsWhatIsKnown(t *testing.T) {
 	f := fleetOf(c, b, e, w)
 	r := newReloader(c, f, nil, log)
 	h := newAdmin(f, new(atomic.Bool), r, "")
-	reload := func(code int, want string) {
+	return b, w, r, file, func(code int, want string) {
 		t.Helper()
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest("POST", "/reload", nil))
 		require.Equal(t, code, rec.Code, rec.Body.String())
 		require.Contains(t, rec.Body.String(), want)
 	}
+}
+
+func TestAReloadKeepsWhatIsKnown(t *testing.T) {
+	const engineAndHealth = "engine: native\nhealth_interval: 0s\nhealth_failures: 0\n"
+	config := func(spec, endpoints string) string {
+		return engineAndHealth + "spec: " + spec + "\nendpoints: [" + endpoints + "]\n"
+	}
+	b, w, r, file, reload := reloaded(t, config("prequal seed=1 min_pool=1", "http://a, http://b"))
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 
 	require.NoError(t, b.Record("a", engine.Reading{RIF: 3, Latency: 5}))
 	require.NoError(t, w.monitor.SetAdmin("b", engine.StatusDraining))
@@ -105,4 +113,73 @@ func TestAReloadKeepsWhatIsKnown(t *testing.T) {
 
 	r.again = nil
 	reload(409, "started without --config")
+}
+
+// A module's file that cannot be read, or is no module, or knows no such policy, leaves the one in use serving.
+func TestAReloadWithoutItsModuleChangesNothing(t *testing.T) {
+	code, err := os.ReadFile("../../../../wasm/dist/engine.wasm")
+	require.NoError(t, err)
+	module := filepath.Join(t.TempDir(), "mine.wasm")
+	put := func(code []byte) { require.NoError(t, os.WriteFile(module, code, 0o600)) }
+	put(append(bytes.Clone(code), 0, 3, 1, 'x', 0))
+	config := func(module, spec string) []byte {
+		return []byte("health_interval: 0s\nendpoints: [http://a]\nmodule: " + module + "\nspec: " + spec + "\n")
+	}
+	b, _, _, file, reload := reloaded(t, string(config(module, "random seed=1")))
+	mine := b.Source().Module().DigestText()
+	stands := func() {
+		t.Helper()
+		assert.Equal(t, mine, b.Source().Module().DigestText())
+		assert.EqualValues(t, 1, b.Stats().Generation)
+	}
+	reload(200, `"changed": []`)
+	for _, other := range []string{module + ".not", filepath.Dir(module)} {
+		require.NoError(t, os.WriteFile(file, config(other, "random seed=1"), 0o600))
+		reload(422, "--module "+other+" cannot be read: ")
+		stands()
+	}
+	require.NoError(t, os.WriteFile(file, config(module, "my_own seed=1"), 0o600))
+	reload(422, `--spec "my_own seed=1": `)
+	stands()
+	require.NoError(t, os.WriteFile(file, config(module, "random seed=1"), 0o600))
+	for _, wrong := range [][]byte{{}, []byte("not a module")} {
+		put(wrong)
+		reload(422, "--module "+module+": unusable module")
+		stands()
+	}
+	require.NoError(t, os.Remove(module))
+	reload(422, "--module "+module+" cannot be read: no such file or directory")
+	stands()
+	put(append(bytes.Clone(code), 0, 3, 1, 'y', 0))
+	reload(200, `"policy"`)
+	assert.NotEqual(t, mine, b.Source().Module().DigestText(), "the same path with another module is a change")
+	require.NoError(t, os.WriteFile(file, config(`""`, "random seed=1"), 0o600))
+	reload(200, `"policy"`)
+	assert.Equal(t, dist.Digest(), b.Source().Module().DigestText())
+}
+
+// The file says what is to be in force. A swap through the admin listener stands until somebody asks for the file again.
+func TestAReloadWithdrawsWhatTheAdminListenerChanged(t *testing.T) {
+	const spec = "random seed=1"
+	b, _, _, _, reload := reloaded(t, "engine: native\nhealth_interval: 0s\nendpoints: [http://a]\nspec: "+spec+"\n")
+	for name, change := range map[string]func() error{
+		"a swap": func() error { return b.Swap(context.Background(), b.Source().With("round_robin seed=1")) },
+		"a promotion": func() error {
+			return errors.Join(b.Canary(context.Background(), b.Source().With("least_loaded"), 100), b.Promote(context.Background()))
+		},
+		"a rollback": func() error { return b.Rollback(context.Background()) },
+	} {
+		if name == "a rollback" { // to something else than the file's
+			require.NoError(t, b.Swap(context.Background(), b.Source().With("round_robin seed=2")))
+			require.NoError(t, b.Swap(context.Background(), b.Source().With(spec)))
+		}
+		require.NoError(t, change(), name)
+		require.NotEqual(t, spec, b.Spec(), name)
+		reload(200, `"policy"`)
+		assert.Equal(t, spec, b.Spec(), name)
+		reload(200, `"changed": []`)
+	}
+	require.NoError(t, b.Canary(context.Background(), b.Source().With("least_loaded"), 100))
+	reload(200, `"changed": []`)
+	assert.NotNil(t, b.Stats().Canary, "a canary beside the file's policy goes on")
 }

@@ -39,7 +39,7 @@ const onlyRoute = "default"
 // perRoute are the settings that a route may have of its own.
 var perRoute = append([]string{
 	"spec", "shards", "endpoints", "endpoints_file", "engine", "module", "fuel", "probe_wait", "key", "hint", "record",
-}, settingNames(Health{})...)
+}, append(settingNames(Health{}), settingNames(Attempts{})...)...)
 
 var routeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -30,8 +29,7 @@ type running struct {
 	metrics []prometheus.Collector
 	stop    func() error // ends what runs and frees what is held
 
-	now    Config            // with a reload's lock
-	digest [sha256.Size]byte // of the module's file
+	now Config // with a reload's lock
 
 	open   atomic.Int64 // requests
 	closed atomic.Bool
@@ -77,8 +75,7 @@ func begin(ctx context.Context, r Route, log *slog.Logger) (_ *running, err erro
 func assemble(name string, c Config, b *host.Balancer, e *engines, w *watch, log *slog.Logger) *running {
 	rt := &running{name: name, b: b, engines: e, watch: w, now: c, handler: newProxy(b, w, c, log)}
 	rt.admin = routeAdmin(b, w, &control{b: b, engines: e})
-	rt.metrics = []prometheus.Collector{headroom.NewCollector(b), healthCollector{w.monitor}}
-	rt.digest, _ = digestOf(c.Module)
+	rt.metrics = []prometheus.Collector{headroom.NewCollector(b), healthCollector{w.monitor}, attemptsCollector{&w.attempts}}
 	if c.File == "" {
 		rt.keeper = w.newKeeper()
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -146,16 +145,18 @@ func policyText(given, canonical string) string {
 	return given + " (" + strings.Join(notes, "; ") + ")"
 }
 
-// newProxy is the library's proxy that also logs what the client is not told.
+// newProxy is the library's proxy that also logs what the client is not told. The watch learns of its transport, which
+// metrics and the pool view read.
 func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handler {
-	opts := []lbhttp.Option{lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor), lbhttp.WithBase(w.upstream.Requests())}
+	opts := append(c.Attempts.options(), lbhttp.WithWatcher(w), lbhttp.WithGate(w.monitor), lbhttp.WithBase(w.upstream.Requests()))
 	if c.Key != "" {
 		opts = append(opts, lbhttp.WithKey(func(r *http.Request) string { return r.Header.Get(c.Key) }))
 	}
 	if c.Hint != "" {
 		opts = append(opts, lbhttp.WithHint(func(r *http.Request) string { return r.Header.Get(c.Hint) }))
 	}
-	p := lbhttp.NewProxy(b, opts...)
+	w.attempts = attempts{c.Attempts, lbhttp.NewTransport(b, opts...)}
+	p := w.attempts.transport.Proxy()
 	answer := p.ErrorHandler
 	p.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
 		if fault := edge.FaultOf(r.Context()); fault != nil {
@@ -215,14 +216,11 @@ func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		return b, &engines{}, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
+		return b, &engines{b: b}, func() error { ctx, cancel := closing(); defer cancel(); return b.Close(ctx) }, nil
 	}
-	var code []byte
-	if c.Module != "" {
-		var err error
-		if code, err = os.ReadFile(c.Module); err != nil {
-			return nil, nil, nil, &InputError{fmt.Errorf("--module %s cannot be read: %w", c.Module, errors.Unwrap(err))}
-		}
+	code, err := c.readModule()
+	if err != nil {
+		return nil, nil, nil, &InputError{err}
 	}
 	rt, m, err := module.Open(ctx, c.Cache, code, callLimit, host.WithFuel(c.Fuel),
 		host.WithWarningHandler(func(err error) { log.Warn("the module is slow", "module", c.Module, "error", err) }))
@@ -239,7 +237,7 @@ func machine(ctx context.Context, c Config, log *slog.Logger, opts []host.Option
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, rt.Close(ctx))
 	}
-	return b, &engines{runtime: rt, module: m}, func() error {
+	return b, &engines{b: b, runtime: rt}, func() error {
 		ctx, cancel := closing()
 		defer cancel()
 		return errors.Join(b.Close(ctx), rt.Close(context.WithoutCancel(ctx)))

@@ -16,6 +16,7 @@ type view struct {
 	Endpoints  []endpointView    `json:"endpoints"`
 	Entries    []entryView       `json:"entries"`
 	Fit        fitView           `json:"fit"`
+	Attempts   attemptsView      `json:"attempts"`
 	InFlight   int64             `json:"in_flight"`
 	Decisions  map[string]uint64 `json:"decisions"`
 	Fallbacks  map[string]uint64 `json:"fallbacks"`
@@ -73,7 +74,7 @@ func newView(b *host.Balancer, w *watch) view {
 	st := b.Stats()
 	v := view{
 		Spec: b.Spec(), InFlight: st.InFlight, Errors: st.Errors, Traps: st.Traps,
-		Endpoints: []endpointView{}, Entries: []entryView{},
+		Endpoints: []endpointView{}, Entries: []entryView{}, Attempts: w.attempts.view(),
 		Decisions: map[string]uint64{}, Fallbacks: map[string]uint64{}, Outcomes: map[string]uint64{},
 		Probes: map[string]uint64{
 			"sent": st.Probes.Sent, "answered": st.Probes.Answered, "failed": st.Probes.Failed, "shed": st.Probes.Shed,

@@ -30,6 +30,7 @@ type watch struct {
 	upstream edge.Upstream
 	monitor  *health.Monitor
 	keeper   *discovery.Keeper // of the endpoints, where they are followed; nil for none
+	attempts attempts          // the proxy's, set before it serves
 
 	known  sync.RWMutex
 	states map[string]*endpointState

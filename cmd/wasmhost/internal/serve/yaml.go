@@ -135,6 +135,8 @@ func wanted(goType string) string {
 		return "true or false"
 	case "string":
 		return "text"
+	case "[]int":
+		return "a list of whole numbers"
 	case "[]serve.Endpoint":
 		return "a list of endpoints"
 	case "[]serve.Route":

@@ -18,6 +18,7 @@ type bad struct {
 	*policy.RoundRobin
 	set    *engine.Set
 	probes uint32 // that it says a query has
+	words  int    // of its state block
 }
 
 func parse(spec string) (engine.Policy, error) {
@@ -26,6 +27,8 @@ func parse(spec string) (engine.Policy, error) {
 	case "bad":
 	case "bad probes":
 		b.probes = 99
+	case "bad block":
+		b.words = 3 << 20
 	default:
 		return nil, &engine.ConfigError{Policy: spec, Reason: "only bad is known here"}
 	}
@@ -33,6 +36,12 @@ func parse(spec string) (engine.Policy, error) {
 }
 
 func (b *bad) Inspect(_ *engine.Counters, f *engine.Fit) { f.Probes, f.Wait = b.probes, b.probes }
+
+func (b *bad) Layout() engine.Layout {
+	l := b.RoundRobin.Layout()
+	l.Fixed += b.words
+	return l
+}
 
 func (b *bad) Name() string { return "bad" }
 func (b *bad) Spec() string { return "bad" }
@@ -49,6 +58,7 @@ var (
 	eats   = engine.KeyOf("eat memory")
 	deep   = engine.KeyOf("recurse")
 	loops  = engine.KeyOf("loop")
+	slow   = engine.KeyOf("slow")
 )
 
 var eaten [][]byte
@@ -77,6 +87,8 @@ func (b *bad) Decide(now engine.Instant, key engine.Key) error {
 		for n := uint32(1); n != 0; n |= 1 {
 			b.set.Out.RIF += n
 		}
+	case slow:
+		b.set.Out.RIF = spin(100_000_000)
 	case deep:
 		b.set.Out.RIF = dive(1)
 	}
@@ -89,4 +101,14 @@ func dive(n uint32) uint32 {
 		return 0
 	}
 	return dive(n+1) + n
+}
+
+// spin takes a while, but not for ever.
+//
+//go:noinline
+func spin(n uint32) (sum uint32) {
+	for ; n > 0; n-- {
+		sum = sum*3 + n
+	}
+	return sum
 }

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,47 +13,6 @@ import (
 
 	"github.com/headroom-lb/headroom/showcase/sim"
 )
-
-// sample is a result with everything that can stand in a cell.
-func sample() *Result {
-	never := math.Inf(1)
-	return &Result{
-		Experiment: "sample", Size: Size{Seeds: 3, Replicas: 10, Clients: 5}, Keys: []string{"situation", "rule"},
-		Columns: []Column{{Name: "failed", Unit: "%", digits: 1}, {Name: "back", Unit: "s", Within: 40}},
-		Cases: []Case{
-			{Keys: []string{"calm", "off"}, Cells: []Cell{{0, 0.01, 0.02}, nil}},
-			{Keys: []string{"calm", "on"}, Cells: []Cell{{2.5, 1.25, 9}, {3, never, 2}}},
-			{Keys: []string{"storm", "on"}, Cells: []Cell{{1, 2, 3}, {never, never, never}}},
-		},
-	}
-}
-
-func TestTable(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, sample().WriteTable(&b))
-	assert.Equal(t, "situation  rule  failed %        back s\n"+
-		"calm       off   0.0             -\n"+
-		"           on    2.5 (1.2..9.0)  3 (2..>40)\n"+
-		"storm      on    2.0 (1.0..3.0)  >40\n", b.String())
-}
-
-func TestCSV(t *testing.T) {
-	var b bytes.Buffer
-	r := sample()
-	r.Cases = r.Cases[:2]
-	require.NoError(t, r.WriteCSV(&b))
-	assert.Equal(t, "situation,rule,seed,failed %,back s\ncalm,off,1,0,\ncalm,off,2,0.01,\ncalm,off,3,0.02,\n"+
-		"calm,on,1,2.5,3\ncalm,on,2,1.25,never\ncalm,on,3,9,2\n", b.String())
-}
-
-func TestJSON(t *testing.T) {
-	b, err := json.Marshal(sample().Cases[:2])
-	require.NoError(t, err)
-	assert.JSONEq(t, `[
-		{"keys":["calm","off"],"cells":[{"median":0.01,"least":0,"most":0.02,"seeds":[0,0.01,0.02]},null]},
-		{"keys":["calm","on"],"cells":[{"median":2.5,"least":1.25,"most":9,"seeds":[2.5,1.25,9]},
-			{"median":3,"least":2,"most":null,"seeds":[3,null,2]}]}]`, string(b))
-}
 
 // few is an experiment that takes no time: a case's value is its number and the seed.
 func few() Experiment {
@@ -69,28 +27,46 @@ func few() Experiment {
 	}}
 }
 
+// study is of experiments with three seeds.
+func study(t *testing.T, es ...Experiment) *Study {
+	t.Helper()
+	s, err := NewStudy(es, Size{3, 10, 1}, "")
+	require.NoError(t, err)
+	return s
+}
+
+// sole is the result of a study of one experiment.
+func sole(t *testing.T, s *Study) *Result {
+	t.Helper()
+	rs, err := s.Results()
+	require.NoError(t, err)
+	require.Len(t, rs, 1)
+	return rs[0]
+}
+
 func TestRunFillsEveryCell(t *testing.T) {
 	for _, workers := range []int{1, 2, 7} {
+		s := study(t, few())
 		var steps []int
-		r, err := Run(t.Context(), few(), Options{Size: Size{3, 10, 1}, Workers: workers, Progress: func(done, total int) {
-			assert.Equal(t, 9, total)
-			steps = append(steps, done)
-		}})
-		require.NoError(t, err)
-		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, steps)
+		require.NoError(t, s.Work(t.Context(), Work{Workers: workers, Progress: func(p Progress) {
+			assert.Equal(t, 9, p.Total)
+			steps = append(steps, p.Done)
+		}}))
+		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, steps)
+		r := sole(t, s)
 		assert.Equal(t, []Case{
-			{[]string{"a"}, []Cell{{1, 2, 3}}}, {[]string{"b"}, []Cell{{11, 12, 13}}}, {[]string{"c"}, []Cell{{21, 22, 23}}},
+			{[]string{"a"}, []Cell{{1, 2, 3}}, nil}, {[]string{"b"}, []Cell{{11, 12, 13}}, nil}, {[]string{"c"}, []Cell{{21, 22, 23}}, nil},
 		}, r.Cases)
 	}
 	r, err := Run(t.Context(), few(), Options{Size: Size{1, 10, 1}, Workers: 1, Only: "b"})
 	require.NoError(t, err)
-	assert.Equal(t, []Case{{[]string{"b"}, []Cell{{11}}}}, r.Cases)
+	assert.Equal(t, []Case{{[]string{"b"}, []Cell{{11}}, nil}}, r.Cases)
 }
 
 func TestRunRefuses(t *testing.T) {
 	for _, o := range []Options{
 		{Size: Size{0, 10, 1}, Workers: 1}, {Size: Size{1, 9, 1}, Workers: 1}, {Size: Size{1, 10, 0}, Workers: 1},
-		{Size: Size{1, 10, 1}, Workers: 0}, {Size: Size{1, 10, 201}, Workers: 1}, {Size: Size{1, 10, 1}, Workers: 1, Only: "d"},
+		{Size: Size{1, 10, 1}, Workers: 0}, {Size: Size{1, 10, sim.MaxClients + 1}, Workers: 1}, {Size: Size{1, 10, 1}, Workers: 1, Only: "d"},
 	} {
 		_, err := Run(t.Context(), few(), o)
 		assert.ErrorIs(t, err, ErrOptions, "%+v", o)
@@ -107,17 +83,22 @@ func TestRunStopsAtAnErrorAndWhenTold(t *testing.T) {
 	}
 	_, err := Run(t.Context(), broken, Options{Size: Size{3, 10, 1}, Workers: 2})
 	assert.ErrorIs(t, err, cause)
-	assert.ErrorContains(t, err, "b: broken")
+	assert.ErrorContains(t, err, "few, b, seed 1: broken")
 
 	ctx, stop := context.WithCancelCause(t.Context())
 	told := errors.New("told")
+	st, err := NewStudy([]Experiment{sinkhole()}, Size{5, 10, 5}, "")
+	require.NoError(t, err)
 	started := 0
-	_, err = Run(ctx, sinkhole(), Options{Size: Size{5, 10, 5}, Workers: 1, Progress: func(done, _ int) {
-		started = done
-		stop(told)
+	err = st.Work(ctx, Work{Workers: 1, Progress: func(p Progress) {
+		if started = p.Done; started == 1 {
+			stop(told)
+		}
 	}})
 	assert.ErrorIs(t, err, told)
 	assert.Equal(t, 1, started)
+	_, err = st.Results()
+	assert.ErrorContains(t, err, "runs are missing: 329 of 330, the first is sinkhole, calm 0.9, shipped, seed 1")
 }
 
 // The same figures each time, whoever does the work.
@@ -197,13 +178,14 @@ func TestEveryExperimentIsDescribed(t *testing.T) {
 	for _, e := range All() {
 		names = append(names, e.Name)
 		assert.NotEmpty(t, e.About)
-		require.NoError(t, (&Options{Size: e.Size, Workers: 1}).validate())
+		require.NoError(t, validate(e.Size))
 		for _, r := range e.cases(e.Size) {
 			assert.Len(t, r.keys, len(e.Keys))
 		}
 		for _, c := range e.Columns {
 			assert.NotEmpty(t, c.About, c.Name)
 		}
+		checkReport(t, e)
 		got, ok := Named(e.Name)
 		assert.True(t, ok)
 		assert.Equal(t, e.About, got.About)

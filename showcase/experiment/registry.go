@@ -1,0 +1,18 @@
+package experiment
+
+// All lists the experiments in the order of the paper, then our own.
+func All() []Experiment {
+	s := sinkhole()
+	s.Report = sinkholeReport()
+	return []Experiment{s}
+}
+
+// Named finds an experiment.
+func Named(name string) (Experiment, bool) {
+	for _, e := range All() {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Experiment{}, false
+}
