@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,10 +18,11 @@ import (
 type adminClient struct {
 	base  string
 	token string
+	route string // that calls are about; empty for the only one
 }
 
 // newAdminClient checks the address and reads the token's file, if there is one.
-func newAdminClient(address, tokenFile string) (*adminClient, error) {
+func newAdminClient(address, tokenFile, route string) (*adminClient, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
@@ -28,7 +30,7 @@ func newAdminClient(address, tokenFile string) (*adminClient, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, badInput("%q is not the address of an admin listener: give one such as http://127.0.0.1:9901", address)
 	}
-	c := &adminClient{base: strings.TrimSuffix(u.String(), "/")}
+	c := &adminClient{base: strings.TrimSuffix(u.String(), "/"), route: route}
 	if tokenFile != "" {
 		text, err := os.ReadFile(tokenFile)
 		if err != nil {
@@ -42,6 +44,13 @@ func newAdminClient(address, tokenFile string) (*adminClient, error) {
 // call makes a request and returns the open answer. A refusal is an error in the proxy's own words.
 func (c *adminClient) call(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (io.ReadCloser, error) {
 	target := c.base + path
+	if c.route != "" {
+		query = maps.Clone(query)
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("route", c.route)
+	}
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}

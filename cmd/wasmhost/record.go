@@ -16,7 +16,7 @@ import (
 )
 
 func newRecordCmd() *cobra.Command {
-	var output, token string
+	var output, token, route string
 	var last, wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "record ADMIN_URL",
@@ -30,7 +30,7 @@ meanwhile.`,
   wasmhost record 127.0.0.1:9901 | wasmhost replay -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newAdminClient(args[0], token)
+			c, err := newAdminClient(args[0], token, route)
 			if err != nil {
 				return err
 			}
@@ -71,8 +71,10 @@ meanwhile.`,
 	f.StringVarP(&output, "output", "o", "", "file to write; standard output without it")
 	f.DurationVar(&last, "last", 0, "only what was recorded within the last so long")
 	f.DurationVar(&wait, "wait", 0, "wait so long, then fetch what was recorded meanwhile")
+	f.StringVar(&route, "route", "", "route that it is about, where the proxy has several")
 	f.StringVar(&token, "token-file", "", "file with the admin listener's token")
 	cmd.MarkFlagsMutuallyExclusive("last", "wait")
+	complete(cmd, "route")
 	return cmd
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func newSwapCmd() *cobra.Command {
-	var spec, module, token string
+	var spec, module, token, route string
 	var canary, share float64
 	var promote, rollback, compare, compared bool
 	cmd := &cobra.Command{
@@ -26,10 +26,11 @@ query beside the old one, and --compared shows where they differ.`,
   wasmhost swap 127.0.0.1:9901 --spec my_policy --module my-policy.wasm --canary 0.05
   wasmhost swap 127.0.0.1:9901 --share 0.5
   wasmhost swap 127.0.0.1:9901 --promote
-  wasmhost swap 127.0.0.1:9901 --spec least_loaded --compare`,
+  wasmhost swap 127.0.0.1:9901 --spec least_loaded --compare
+  wasmhost swap 127.0.0.1:9901 --route api --rollback`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newAdminClient(args[0], token)
+			c, err := newAdminClient(args[0], token, route)
 			if err != nil {
 				return err
 			}
@@ -83,8 +84,10 @@ query beside the old one, and --compared shows where they differ.`,
 	f.BoolVar(&rollback, "rollback", false, "end the canary, or go back to before the last swap")
 	f.BoolVar(&compare, "compare", false, "have the new policy decide beside the old one, and follow the old one")
 	f.BoolVar(&compared, "compared", false, "show what came of the comparison")
+	f.StringVar(&route, "route", "", "route that it is about, where the proxy has several")
 	f.StringVar(&token, "token-file", "", "file with the admin listener's token")
 	cmd.MarkFlagsMutuallyExclusive("canary", "share", "promote", "rollback", "compare", "compared")
 	complete(cmd, "spec", policy.Names()...)
+	complete(cmd, "route")
 	return cmd
 }

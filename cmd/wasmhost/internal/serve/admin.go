@@ -4,38 +4,28 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"sync/atomic"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 )
 
-// admin answers operators. It listens apart from the proxy, by default on loopback only, since it can take
-// endpoints out.
+// admin answers operators about one route. The listener is apart from the proxy's, by default on loopback only, since it
+// can take endpoints out.
 type admin struct {
-	b        *host.Balancer
-	watch    *watch
-	draining *atomic.Bool
+	b     *host.Balancer
+	watch *watch
 }
 
-func newAdmin(b *host.Balancer, w *watch, draining *atomic.Bool, reg *prometheus.Registry, c *control, token string) http.Handler {
-	a := &admin{b: b, watch: w, draining: draining}
+// routeAdmin is what there is to ask of one route, and to change of it.
+func routeAdmin(b *host.Balancer, w *watch, c *control) http.Handler {
+	a := &admin{b: b, watch: w}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", a.ready)
 	mux.HandleFunc("GET /pool", a.pool)
 	mux.HandleFunc("GET /spec", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, b.Spec()) })
 	mux.HandleFunc("POST /status", a.status)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminHelp+controlHelp) })
 	c.routes(mux)
-	// A page in an operator's browser must not be able to take endpoints out.
-	return http.NewCrossOriginProtection().Handler(guarded(mux, token))
+	return mux
 }
 
 // guarded asks for the token, if there is one, before anything is changed or recorded queries are shown.
@@ -58,26 +48,12 @@ func guarded(next http.Handler, token string) http.Handler {
 const adminHelp = `GET  /metrics   Prometheus metrics
 GET  /healthz   the process lives
 GET  /readyz    it takes traffic: not draining, and an endpoint is ready
+GET  /routes    the routes, with the requests that each has
 GET  /pool      endpoints, live probe pool, settings in force and counts, as JSON
 GET  /spec      the policy in force
 POST /status    {"endpoint":"127.0.0.1:9001","status":"draining"}; ready, draining or unavailable;
                 it comes before what health checks say
 `
-
-// ready fails as soon as draining starts, so that what stands in front can turn away before the listener closes.
-func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
-	if a.draining.Load() {
-		http.Error(w, "draining", http.StatusServiceUnavailable)
-		return
-	}
-	for _, e := range a.b.Endpoints() {
-		if e.Status.Eligible() {
-			fmt.Fprintln(w, "ready")
-			return
-		}
-	}
-	http.Error(w, "no endpoint is ready", http.StatusServiceUnavailable)
-}
 
 func (a *admin) pool(w http.ResponseWriter, _ *http.Request) { writeJSON(w, newView(a.b, a.watch)) }
 

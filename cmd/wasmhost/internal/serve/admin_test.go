@@ -48,6 +48,19 @@ func watchOf(t *testing.T, b *host.Balancer) *watch {
 	return w
 }
 
+// fleetOf is one route for everything, as Run makes it.
+func fleetOf(c Config, b *host.Balancer, e *engines, w *watch) *fleet {
+	log := slog.New(slog.DiscardHandler)
+	f := newFleet(log, newRegistry(), false)
+	f.serve([]placed{{Match{}, assemble(onlyRoute, c, b, e, w, log)}}, 0)
+	return f
+}
+
+// adminOf is the admin listener of one route.
+func adminOf(b *host.Balancer, w *watch) http.Handler {
+	return newAdmin(fleetOf(Config{}, b, &engines{}, w), new(atomic.Bool), nil, "")
+}
+
 func ask(h http.Handler, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
@@ -58,7 +71,7 @@ func TestReadiness(t *testing.T) {
 	b := balancerOf(t, "random seed=1", "http://a", "http://b")
 	var draining atomic.Bool
 	w := watchOf(t, b)
-	h := newAdmin(b, w, &draining, newRegistry(b, w.monitor), &control{b: b, engines: &engines{}}, "")
+	h := newAdmin(fleetOf(Config{}, b, &engines{}, w), &draining, nil, "")
 	code, _ := ask(h, "GET", "/readyz", "")
 	require.Equal(t, 200, code)
 	for _, name := range []string{"r0", "r1"} {
@@ -81,7 +94,7 @@ func TestReadiness(t *testing.T) {
 func TestAdminRefusesOtherSites(t *testing.T) {
 	b := balancerOf(t, "random seed=1", "http://a")
 	watch := watchOf(t, b)
-	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor), &control{b: b, engines: &engines{}}, "")
+	h := adminOf(b, watch)
 	for header, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://elsewhere.example"} {
 		r := httptest.NewRequest("POST", "/status", strings.NewReader(`{"endpoint":"r0","status":"unavailable"}`))
 		r.Header.Set(header, value)
@@ -101,7 +114,7 @@ func TestPoolShowsWhatTheEngineHolds(t *testing.T) {
 	require.NoError(t, b.Record("r0", engine.Reading{RIF: 7, Latency: 5 * engine.Millisecond}))
 	require.NoError(t, b.Record("r2", engine.Reading{RIF: 2, Latency: engine.UnknownLatency}))
 	watch := watchOf(t, b)
-	h := newAdmin(b, watch, new(atomic.Bool), newRegistry(b, watch.monitor), &control{b: b, engines: &engines{}}, "")
+	h := adminOf(b, watch)
 	code, body := ask(h, "GET", "/pool", "")
 	require.Equal(t, 200, code)
 	var v view
@@ -141,7 +154,7 @@ func TestUpgradePassesTheInstrumentedProxy(t *testing.T) {
 	defer replica.Close()
 	b := balancerOf(t, "round_robin seed=1", replica.URL)
 	w := watchOf(t, b)
-	proxy := httptest.NewServer(headroom.Instrument(newRegistry(b, w.monitor), newProxy(b, w, Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))))
+	proxy := httptest.NewServer(headroom.Instrument(newRegistry(), newProxy(b, w, Config{}, slog.New(slog.NewTextHandler(io.Discard, nil)))))
 	defer proxy.Close()
 
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy.URL, "http://"))

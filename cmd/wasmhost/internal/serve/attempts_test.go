@@ -74,7 +74,7 @@ func TestAttemptsServe(t *testing.T) {
 	b := balancerOf(t, "round_robin seed=1", urls...)
 	w := watchOf(t, b)
 	c := Config{Attempts: Attempts{Retries: 2, RetryShare: 100, RetryStatus: []int{503}, Hedge: "20ms", HedgeShare: 100}}
-	proxy := newProxy(b, w, c, slog.New(slog.DiscardHandler))
+	proxy := fleetOf(c, b, &engines{}, w)
 	for range 9 {
 		rec := httptest.NewRecorder()
 		proxy.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
@@ -82,9 +82,7 @@ func TestAttemptsServe(t *testing.T) {
 	}
 	require.Positive(t, hung.Load())
 	require.Eventually(t, func() bool { return b.InFlight() == 0 }, 5*time.Second, time.Millisecond)
-	reg := newRegistry(b, w.monitor)
-	reg.MustRegister(attemptsCollector{&w.attempts})
-	h := newAdmin(b, w, new(atomic.Bool), reg, &control{b: b, engines: &engines{}}, "")
+	h := newAdmin(proxy, new(atomic.Bool), nil, "")
 	_, body := ask(h, "GET", "/pool", "")
 	var v struct{ Attempts map[string]any }
 	require.NoError(t, json.Unmarshal([]byte(body), &v))

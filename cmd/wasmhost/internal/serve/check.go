@@ -2,10 +2,10 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
@@ -18,24 +18,11 @@ func Check(ctx context.Context, c Config, out io.Writer) error {
 }
 
 // check makes all that Run would make but listeners and connections.
-func check(ctx context.Context, c Config, out io.Writer) (err error) {
+func check(ctx context.Context, c Config, out io.Writer) error {
 	front, err := edge.New(c.Edge, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	if c.File != "" {
-		if c.Endpoints, err = readEndpoints(c.File); err != nil {
-			return setting.At("endpoints_file", err)
-		}
-	}
-	b, _, free, err := newBalancer(ctx, c, slog.New(slog.DiscardHandler))
-	if err != nil && c.Module != "" {
-		return setting.At("module", err)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, free()) }()
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "listen\t%s://%s\t%s\n", c.Edge.Scheme(), c.Listen, c.Edge.Protocols())
 	if shown := front.Certificates(); shown != nil {
@@ -46,9 +33,36 @@ func check(ctx context.Context, c Config, out io.Writer) (err error) {
 	} else {
 		fmt.Fprintf(w, "admin\thttp://%s\n", c.Admin)
 	}
+	for i, r := range c.served() {
+		if len(c.Routes) > 0 {
+			fmt.Fprintf(w, "route\t%s\t%s\n", r.Name, r.Match)
+		}
+		if err := checkRoute(ctx, r.Config, w); err != nil && len(c.Routes) > 0 {
+			return setting.At("routes."+strconv.Itoa(i), fmt.Errorf("route %q: %w", r.Name, err))
+		} else if err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// checkRoute makes a route's balancer.
+func checkRoute(ctx context.Context, c Config, w io.Writer) (err error) {
+	if c.File != "" {
+		if c.Endpoints, err = readEndpoints(c.File); err != nil {
+			return setting.At("endpoints_file", err)
+		}
+	}
+	b, _, free, err := newBalancer(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil && c.Module != "" {
+		return setting.At("module", err)
+	}
+	if err != nil {
+		return setting.At("spec", err)
+	}
 	fmt.Fprintf(w, "policy\t%s\n", policyText(c.Spec, b.Spec()))
 	for _, ep := range b.Endpoints() {
 		fmt.Fprintf(w, "endpoint\t%s\t%s\n", ep.Name, ep.Addr)
 	}
-	return w.Flush()
+	return free()
 }

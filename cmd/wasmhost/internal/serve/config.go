@@ -40,6 +40,7 @@ type Config struct {
 	Health    Health      `yaml:",inline"`
 	Attempts  Attempts    `yaml:",inline"`
 	Edge      edge.Config `yaml:",inline"`
+	Routes    []Route     `yaml:"routes" help:"parts of the requests with replicas and a policy of their own; what one does not set is as outside"`
 	Cache     string      `yaml:"-"` // folder for compiled code; empty for none
 
 	// Again reads the same configuration anew, and Hangup says when; nil where there is no file to read.
@@ -68,12 +69,8 @@ func (e *Endpoint) UnmarshalYAML(n *yaml.Node) error {
 		return setting.InLine(n, "an endpoint is a URL or a map with url")
 	}
 	// The decoder's check for unknown keys does not reach into a custom unmarshaller.
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		switch key := n.Content[i]; key.Value {
-		case "url", "name", "weight", "priority", "locality":
-		default:
-			return setting.InLine(key, "unknown key %q of an endpoint: use url, name, weight, priority, locality", key.Value)
-		}
+	if err := knownKeys(n, settingNames(Endpoint{}), "an endpoint"); err != nil {
+		return err
 	}
 	type plain Endpoint
 	return n.Decode((*plain)(e))
@@ -121,6 +118,23 @@ func (c *Config) validate() error {
 			return err
 		}
 	}
+	if c.Drain < 0 {
+		return setting.Errorf("drain", "is %s: give 0 or more", c.Drain)
+	}
+	if err := c.readToken(); err != nil {
+		return err
+	}
+	if err := c.Edge.Validate(); err != nil {
+		return err
+	}
+	if len(c.Routes) > 0 {
+		return c.validateRoutes()
+	}
+	return c.validatePolicy()
+}
+
+// validatePolicy looks at what a route has of its own.
+func (c *Config) validatePolicy() error {
 	switch {
 	case c.Engine != "wasm" && c.Engine != "native":
 		return setting.Errorf("engine", "is %q: give wasm or native", c.Engine)
@@ -130,8 +144,6 @@ func (c *Config) validate() error {
 		return setting.Errorf("shards", "is %d: give 1 to 64", c.Shards)
 	case c.Fuel < host.LeastFuel || c.Fuel > host.MostFuel:
 		return setting.Errorf("fuel", "is %d: give %d to %d", c.Fuel, host.LeastFuel, host.MostFuel)
-	case c.Drain < 0:
-		return setting.Errorf("drain", "is %s: give 0 or more", c.Drain)
 	case c.Record < 0 || c.Record > Duration(time.Hour):
 		return setting.Errorf("record", "is %s: give 0 for none, or up to 1h", c.Record)
 	case c.ProbeWait <= 0 || c.ProbeWait > Duration(time.Minute):
@@ -152,12 +164,6 @@ func (c *Config) validate() error {
 		}
 	}
 	if err := setting.At("endpoints", named(c.Endpoints)); err != nil {
-		return err
-	}
-	if err := c.readToken(); err != nil {
-		return err
-	}
-	if err := c.Edge.Validate(); err != nil {
 		return err
 	}
 	if err := c.Attempts.validate(); err != nil {

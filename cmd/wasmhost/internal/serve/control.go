@@ -50,7 +50,6 @@ func (e *engines) source(ctx context.Context, spec string, wasm []byte) (host.So
 type control struct {
 	b       *host.Balancer
 	engines *engines
-	reload  *reloader
 
 	mu         sync.Mutex
 	comparison *host.Comparison
@@ -66,9 +65,6 @@ func (c *control) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /compare", c.compared)
 	mux.HandleFunc("DELETE /compare", c.endComparison)
 	mux.HandleFunc("GET /record", c.record)
-	if c.reload != nil {
-		mux.HandleFunc("POST /reload", c.reload.answer)
-	}
 }
 
 const controlHelp = `POST /swap      {"spec":"prequal quantile=0.9"}: change the policy under traffic; or a module as application/wasm, ?spec=

@@ -34,7 +34,7 @@ func served(t *testing.T, change func(*Config)) (*host.Balancer, http.Handler) {
 	t.Cleanup(func() { require.NoError(t, free()) })
 	w, err := newWatch(b, c, log)
 	require.NoError(t, err)
-	return b, newAdmin(b, w, new(atomic.Bool), newRegistry(b, w.monitor), &control{b: b, engines: e}, c.token)
+	return b, newAdmin(fleetOf(c, b, e, w), new(atomic.Bool), nil, c.token)
 }
 
 func TestThePolicyIsChangedThroughTheAdminListener(t *testing.T) {

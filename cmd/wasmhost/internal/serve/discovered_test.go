@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,7 +92,7 @@ func TestEndpointsFileIsFollowed(t *testing.T) {
 	v := newView(b, h)
 	require.Len(t, v.Endpoints, 1)
 
-	admin := newAdmin(b, h, new(atomic.Bool), newRegistry(b, h.monitor), &control{b: b, engines: &engines{}}, "")
+	admin := adminOf(b, h)
 	w := httptest.NewRecorder()
 	admin.ServeHTTP(w, httptest.NewRequest("POST", "/status", bytes.NewReader([]byte(`{"endpoint":"b","status":"draining"}`))))
 	require.Equal(t, 200, w.Code, w.Body)

@@ -5,9 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
-	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/health"
-	headroom "github.com/headroom-lb/headroom/host/observe/prometheus"
 )
 
 // perUnit is the fixed-point unit of the engine's rates.
@@ -86,9 +84,9 @@ func (c edgeCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// newRegistry gathers the balancer's metrics, the monitor's and this process's.
-func newRegistry(b *host.Balancer, m *health.Monitor) *prometheus.Registry {
+// newRegistry gathers this process's metrics; routes and the listener add theirs.
+func newRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(headroom.NewCollector(b), healthCollector{m}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }

@@ -15,30 +15,22 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/host/discovery"
-	"github.com/headroom-lb/headroom/wasm/dist"
 )
 
-// reloader brings a changed configuration to a running proxy: endpoints, spec and module. Pools, requests in flight and
-// health go on; a configuration that is wrong anywhere changes nothing.
+// reloader brings a changed configuration to a running proxy: endpoints, specs, modules, the certificate, and routes. Pools,
+// requests in flight and health go on; a configuration that is wrong anywhere changes nothing.
 type reloader struct {
-	again   func() (Config, error) // reads and checks the configuration anew
-	b       *host.Balancer
-	engines *engines
-	keeper  *discovery.Keeper
-	shown   *edge.Certificates // nil without TLS
-	log     *slog.Logger
+	again func() (Config, error) // reads and checks the configuration anew
+	fleet *fleet
+	shown *edge.Certificates // nil without TLS
+	log   *slog.Logger
 
 	mu  sync.Mutex
 	now Config
 }
 
-// newReloader takes over the endpoints of a configuration that lists them; a file's are followed by its own keeper.
-func newReloader(c Config, b *host.Balancer, e *engines, w *watch, shown *edge.Certificates, log *slog.Logger) *reloader {
-	r := &reloader{again: c.Again, b: b, engines: e, shown: shown, log: log, now: c}
-	if c.File == "" {
-		r.keeper = w.newKeeper()
-	}
-	return r
+func newReloader(c Config, f *fleet, shown *edge.Certificates, log *slog.Logger) *reloader {
+	return &reloader{again: c.Again, fleet: f, shown: shown, log: log, now: c}
 }
 
 // errNoConfig says that there is no file to read again.
@@ -55,32 +47,12 @@ func (r *reloader) reload(ctx context.Context) (done []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if fixed := needRestart(r.now, next); len(fixed) > 0 {
-		return nil, fmt.Errorf("%s can only be changed by a restart", strings.Join(fixed, ", "))
-	}
-	src, err := r.source(ctx, next)
-	if err != nil {
+	if err := r.fixed(next); err != nil {
 		return nil, err
 	}
-	// What is live may be another's doing: a swap or a rollback through the admin listener. The file is what is asked for.
-	live := r.b.Source()
-	swap := src.Spec() != live.Spec() || src.Module() != live.Module()
-	moved := r.keeper != nil && !slices.Equal(next.Endpoints, r.now.Endpoints)
-	if moved {
-		// The keeper learns of those that serve only now: it has an order of its own, and the operator's is nicer to look at.
-		if err := errors.Join(r.keeper.Update(snapshotOf(r.now.Endpoints)), r.keeper.Update(snapshotOf(next.Endpoints))); err != nil {
-			return nil, err
-		}
-		done = append(done, "endpoints")
-	}
-	if swap {
-		if err := r.b.Swap(ctx, src); err != nil {
-			if moved {
-				err = errors.Join(err, r.keeper.Update(snapshotOf(r.now.Endpoints)))
-			}
-			return nil, fmt.Errorf("--spec %q: %w", next.Spec, err)
-		}
-		done = append(done, "policy")
+	done, err = r.fleet.reload(ctx, next)
+	if err != nil {
+		return nil, err
 	}
 	r.now = next
 	if r.shown != nil {
@@ -95,24 +67,28 @@ func (r *reloader) reload(ctx context.Context) (done []string, err error) {
 	return done, nil
 }
 
-// source is what the configuration asks for: the live one's module where that is the same.
-func (r *reloader) source(ctx context.Context, c Config) (host.Source, error) {
-	code, err := c.readModule()
-	if err != nil {
-		return host.Source{}, err
+// fixed refuses changes of the whole proxy that need a restart. What concerns routes they see to themselves.
+func (r *reloader) fixed(next Config) error {
+	if (len(r.now.Routes) > 0) != (len(next.Routes) > 0) {
+		return errors.New("routes can be given, or left out altogether, by a restart only: metrics are named by them")
 	}
-	if code == nil && c.Engine != "native" {
-		code = dist.Engine
+	names := needRestart(r.now, next)
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(perRoute, name) })
+	if r.now.Edge.TLS() != next.Edge.TLS() {
+		names = append(names, "TLS")
 	}
-	src, err := r.engines.source(ctx, c.Spec, code)
-	if err != nil && c.Module != "" {
-		err = fmt.Errorf("--module %s: %w", c.Module, err)
+	return restart(names)
+}
+
+func restart(names []string) error {
+	if len(names) == 0 {
+		return nil
 	}
-	return src, err
+	return fmt.Errorf("%s can only be changed by a restart", strings.Join(names, ", "))
 }
 
 // live are the settings that a reload changes.
-var live = []string{"spec", "module", "endpoints", "tls_cert", "tls_key"}
+var live = []string{"spec", "module", "endpoints", "tls_cert", "tls_key", "routes"}
 
 // needRestart names the settings that differ and are read at the start only.
 func needRestart(was, is Config) (names []string) {
@@ -123,9 +99,6 @@ func needRestart(was, is Config) (names []string) {
 			names = append(names, name)
 		}
 	})
-	if was.Edge.TLS() != is.Edge.TLS() {
-		names = append(names, "TLS")
-	}
 	return names
 }
 
@@ -152,7 +125,7 @@ func (r *reloader) onSignal(ctx context.Context) {
 	case len(done) == 0:
 		r.log.Info("configuration reloaded: nothing changed")
 	default:
-		r.log.Info("configuration reloaded", "changed", strings.Join(done, ", "), "spec", r.b.Spec())
+		r.log.Info("configuration reloaded", "changed", strings.Join(done, ", "), "policy", r.fleet.policies())
 	}
 }
 

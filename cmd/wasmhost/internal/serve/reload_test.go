@@ -40,8 +40,9 @@ func reloaded(t *testing.T, text string) (*host.Balancer, *watch, *reloader, str
 	t.Cleanup(func() { require.NoError(t, free()) })
 	w, err := newWatch(b, c, log)
 	require.NoError(t, err)
-	r := newReloader(c, b, e, w, nil, log)
-	h := newAdmin(b, w, new(atomic.Bool), newRegistry(b, w.monitor), &control{b: b, engines: e, reload: r}, "")
+	f := fleetOf(c, b, e, w)
+	r := newReloader(c, f, nil, log)
+	h := newAdmin(f, new(atomic.Bool), r, "")
 	return b, w, r, file, func(code int, want string) {
 		t.Helper()
 		rec := httptest.NewRecorder()

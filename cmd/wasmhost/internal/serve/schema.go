@@ -51,8 +51,14 @@ func schemaOf(v reflect.Value, help func(string) string) map[string]any {
 }
 
 func mapping(v reflect.Value, help func(string) string) map[string]any {
+	if v.Type() == reflect.TypeFor[Route]() {
+		return routeSchema(help)
+	}
 	properties := map[string]any{}
 	eachSetting(v, func(name string, field reflect.StructField, value reflect.Value) {
+		if name == "routes" && v.IsZero() {
+			return // a route has no routes
+		}
 		s := schemaOf(value, help)
 		text := field.Tag.Get("help")
 		if text == "" {
@@ -72,6 +78,19 @@ func mapping(v reflect.Value, help func(string) string) map[string]any {
 		return map[string]any{"oneOf": []any{map[string]any{"type": "string"}, out}}
 	}
 	return out
+}
+
+// routeSchema is the settings that a route may have of its own, without defaults: those stand outside.
+func routeSchema(help func(string) string) map[string]any {
+	all := mapping(reflect.ValueOf(Config{}), help)["properties"].(map[string]any)
+	properties := map[string]any{
+		"name":  map[string]any{"type": "string", "pattern": routeName.String(), "description": "its name, in metrics, in the admin listener and over reloads"},
+		"match": mapping(reflect.ValueOf(Match{}), help),
+	}
+	for _, name := range perRoute {
+		properties[name] = all[name]
+	}
+	return map[string]any{"type": "object", "additionalProperties": false, "required": []string{"name"}, "properties": properties}
 }
 
 // shown is a default as a file would have it; nil where there is none.

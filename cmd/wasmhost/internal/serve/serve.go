@@ -52,42 +52,25 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 		defer adminLn.Close()
 	}
 
-	if c.File != "" {
-		if c.Endpoints, err = readEndpoints(c.File); err != nil {
-			return &InputError{err}
-		}
-	}
 	front, err := edge.New(c.Edge, log)
 	if err != nil {
 		return &InputError{err}
 	}
-	latencies := headroom.NewLatencies()
-	b, engines, free, err := newBalancer(context.WithoutCancel(ctx), c, log, host.WithObserver(latencies.Observe))
+	reg := newRegistry()
+	f := newFleet(log, reg, len(c.Routes) > 0)
+	defer func() { err = errors.Join(err, f.end()) }()
+	first, err := beginAll(ctx, c.served(), f)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, free()) }()
+	f.serve(first, 0)
 
-	watch, err := newWatch(b, c, log)
-	if err != nil {
-		return err
-	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	wg.Go(func() {
-		// It ends with its context; there is no other reason for it to return.
-		_ = (&host.Prober{Probe: watch.probing(lbhttp.ProbeURL(watch.upstream.Probes(), ""))}).Run(background, b)
-	})
-	wg.Go(func() { _ = watch.monitor.Run(background) }) // likewise
 	wg.Go(func() { front.Run(background) })
-	if c.File != "" {
-		follow := followFile(c.File, watch)
-		wg.Go(func() { follow(background) })
-	}
-
-	reload := newReloader(c, b, engines, watch, front.Certificates(), log)
+	reload := newReloader(c, f, front.Certificates(), log)
 	wg.Go(func() {
 		for {
 			select {
@@ -100,15 +83,14 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	})
 
 	var draining atomic.Bool
-	reg := newRegistry(b, watch.monitor)
-	reg.MustRegister(latencies, attemptsCollector{&watch.attempts}, edgeCollector{front})
+	reg.MustRegister(edgeCollector{front})
 	quiet := func(s *http.Server) { s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug) } // what strangers send is no error of ours
-	proxy := lifecycle.Start(front.Listener(ln), headroom.Instrument(reg, front.Handler(newProxy(b, watch, c, log))), front.Tune, quiet)
-	fmt.Fprintf(out, "proxy listens on %s://%s with %s\n", c.Edge.Scheme(), ln.Addr(), policyText(c.Spec, b.Spec()))
+	proxy := lifecycle.Start(front.Listener(ln), headroom.Instrument(reg, front.Handler(f)), front.Tune, quiet)
+	fmt.Fprintf(out, "proxy listens on %s://%s with %s\n", c.Edge.Scheme(), ln.Addr(), f.policies())
 	var admin *lifecycle.Server
 	adminFailed := make(<-chan error)
 	if adminLn != nil {
-		admin = lifecycle.Start(adminLn, newAdmin(b, watch, &draining, reg, &control{b: b, engines: engines, reload: reload}, c.token))
+		admin = lifecycle.Start(adminLn, newAdmin(f, &draining, reload, c.token))
 		adminFailed = admin.Failed()
 		fmt.Fprintf(out, "admin listens on http://%s\n", adminLn.Addr())
 	}
@@ -121,13 +103,31 @@ func Run(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err er
 	case <-ctx.Done():
 	}
 	draining.Store(true)
-	log.Info("draining", "in_flight", b.InFlight(), "at_most", time.Duration(c.Drain))
+	log.Info("draining", "in_flight", f.inFlight(), "at_most", time.Duration(c.Drain))
 	err = proxy.Drain(time.Duration(c.Drain))
 	// The admin listener goes last: it is where the drain can be watched.
 	if admin != nil {
 		_ = admin.Drain(time.Second)
 	}
 	return err
+}
+
+// beginAll begins routes, or none.
+func beginAll(ctx context.Context, routes []Route, f *fleet) (out []placed, err error) {
+	for _, r := range routes {
+		rt, err := begin(ctx, r, f.logOf(r.Name))
+		if err != nil {
+			for _, p := range out {
+				err = errors.Join(err, p.stop())
+			}
+			if f.several {
+				err = fmt.Errorf("route %q: %w", r.Name, err)
+			}
+			return nil, err
+		}
+		out = append(out, placed{r.Match, rt})
+	}
+	return out, nil
 }
 
 // policyText is the spec as given and, where that differs, in its canonical form. Without a seed the host draws one.

@@ -20,19 +20,16 @@ func eachSetting(v reflect.Value, f func(name string, field reflect.StructField,
 }
 
 // names are the settings of a file.
-func names() (out []string) {
-	eachSetting(reflect.ValueOf(Config{}), func(name string, _ reflect.StructField, _ reflect.Value) { out = append(out, name) })
-	return out
-}
+func names() []string { return settingNames(Config{}) }
 
 // texts are the settings that are text.
 func texts() (out []string) {
-	for _, v := range []any{Config{}, Endpoint{}} {
+	for _, v := range []any{Config{}, Endpoint{}, Match{}} {
 		eachSetting(reflect.ValueOf(v), func(name string, _ reflect.StructField, v reflect.Value) {
 			if v.Kind() == reflect.String {
 				out = append(out, name)
 			}
 		})
 	}
-	return out
+	return append(out, "name")
 }

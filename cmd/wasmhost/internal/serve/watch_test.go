@@ -136,7 +136,7 @@ func TestFailingReplicaLeavesAndReturns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- w.monitor.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
-	proxy, admin := newProxy(b, w, c, log), newAdmin(b, w, new(atomic.Bool), newRegistry(b, w.monitor), &control{b: b, engines: &engines{}}, "")
+	proxy, admin := newProxy(b, w, c, log), adminOf(b, w)
 	second := func() endpointView {
 		_, body := ask(admin, "GET", "/pool", "")
 		var v view

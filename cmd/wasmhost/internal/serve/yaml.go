@@ -96,7 +96,7 @@ var (
 	unknownField = regexp.MustCompile(`field (.+) not found in type \S+`)
 	repeatedKey  = regexp.MustCompile(`field (.+) already set in type \S+`)
 	wrongType    = regexp.MustCompile("cannot unmarshal !!\\w+(?: `(.*)`)? into (\\S+)")
-	placed       = regexp.MustCompile(`^(?:yaml: )?line (\d+): (?s:(.*))$`)
+	withLine     = regexp.MustCompile(`^(?:yaml: )?line (\d+): (?s:(.*))$`)
 )
 
 // plainly says a decoder's errors with file and line, each on a line of its own, and without the names of Go's types.
@@ -116,7 +116,7 @@ func plainly(file string, err error) error {
 			}
 			return fmt.Sprintf("%q is not %s", m[1], wanted(m[2]))
 		})
-		if m := placed.FindStringSubmatch(line); m != nil {
+		if m := withLine.FindStringSubmatch(line); m != nil {
 			out = append(out, fmt.Errorf("%s:%s: %s", file, m[1], m[2]))
 		} else {
 			out = append(out, fmt.Errorf("%s: %s", file, line))
@@ -139,6 +139,8 @@ func wanted(goType string) string {
 		return "a list of whole numbers"
 	case "[]serve.Endpoint":
 		return "a list of endpoints"
+	case "[]serve.Route":
+		return "a list of routes"
 	}
 	return "a map of settings"
 }
