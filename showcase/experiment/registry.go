@@ -4,7 +4,7 @@ package experiment
 func All() []Experiment {
 	s := sinkhole()
 	s.Report = sinkholeReport()
-	return []Experiment{s}
+	return []Experiment{s, variant()}
 }
 
 // Named finds an experiment.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -87,7 +88,8 @@ func TestRunStopsAtAnErrorAndWhenTold(t *testing.T) {
 
 	ctx, stop := context.WithCancelCause(t.Context())
 	told := errors.New("told")
-	st, err := NewStudy([]Experiment{sinkhole()}, Size{5, 10, 5}, "")
+	size := Size{5, 10, 5}
+	st, err := NewStudy([]Experiment{sinkhole()}, size, "")
 	require.NoError(t, err)
 	started := 0
 	err = st.Work(ctx, Work{Workers: 1, Progress: func(p Progress) {
@@ -98,7 +100,8 @@ func TestRunStopsAtAnErrorAndWhenTold(t *testing.T) {
 	assert.ErrorIs(t, err, told)
 	assert.Equal(t, 1, started)
 	_, err = st.Results()
-	assert.ErrorContains(t, err, "runs are missing: 329 of 330, the first is sinkhole, calm 0.9, shipped, seed 1")
+	all := len(sinkholeCases(size)) * size.Seeds
+	assert.ErrorContains(t, err, fmt.Sprintf("runs are missing: %d of %d, the first is sinkhole, calm 0.9, shipped, seed 1", all-1, all))
 }
 
 // The same figures each time, whoever does the work.
@@ -146,6 +149,20 @@ func TestAversionAvoidsASinkhole(t *testing.T) {
 	assert.LessOrEqual(t, cell(t, r, "shipped", "half"), 2.0)
 	assert.False(t, math.IsInf(cell(t, r, "shipped", "back"), 1), "it must come back")
 	assert.Less(t, cell(t, r, "shipped", "p99"), 1.5*cell(t, r, "off", "p99"))
+}
+
+// The keen variant shortens the tail, and its probes forget nobody.
+func TestTheKeenVariantShortensTheTail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four worlds of a minute")
+	}
+	r, err := Run(t.Context(), variant(), Options{Size: Size{2, 20, 20}, Workers: 2, Only: "at 1.1"})
+	require.NoError(t, err)
+	assert.Less(t, cell(t, r, "keen", "p99"), 0.95*cell(t, r, "paper", "p99"))
+	assert.Zero(t, cell(t, r, "keen", "failed"))
+	assert.Greater(t, cell(t, r, "keen", "least probed"), 3.0)
+	assert.Less(t, cell(t, r, "keen", "least probed"), 80.0, "probes are aimed")
+	assert.Greater(t, cell(t, r, "paper", "least probed"), 80.0)
 }
 
 // The meter counts every query that the world knows of, once.
