@@ -31,7 +31,8 @@ func newServeCmd() *cobra.Command {
 inside this binary, or in the one given with --module. Flags override the file given with --config.
 
 The admin listener answers /metrics, /healthz, /readyz, /pool, /spec and POST /status; GET / lists them.
-With --config, SIGHUP reads the file again: endpoints, spec, module and certificate change under traffic, and a file that is wrong
+With routes in the file, each part of the requests has replicas, a policy and a pool of its own.
+With --config, SIGHUP reads the file again: routes, endpoints, spec, module and certificate change under traffic, and a file that is wrong
 changes nothing. SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		Example: `  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002
   wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80

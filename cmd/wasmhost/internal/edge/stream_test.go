@@ -223,3 +223,62 @@ func TestABodyIsNotReadAfterItsRequest(t *testing.T) {
 		require.Equal(t, 200, code)
 	})
 }
+
+// TestAWholeBodyOwesNothing has a handler think for a minute about a body that came at once.
+func TestAWholeBodyOwesNothing(t *testing.T) {
+	var err error
+	served(t, stallsAfterASecond, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(time.Minute)
+		err = r.Context().Err()
+	}, func(t *testing.T, _ *Edge, p *pipes) {
+		c := p.dial()
+		say(t, c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
+		code, _ := status(t, bufio.NewReader(c))
+		require.Equal(t, 200, code)
+		require.NoError(t, err, "the client is there")
+	})
+}
+
+// TestAnAnswerFreesAReadThatWaits begins the answer while the body is being waited for: from then on it may take its time.
+func TestAnAnswerFreesAReadThatWaits(t *testing.T) {
+	served(t, stallsAfterASecond, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		read := make(chan string)
+		go func() { text, _ := io.ReadAll(r.Body); read <- string(text) }()
+		time.Sleep(500 * time.Millisecond)
+		_, _ = io.WriteString(w, "hello ")
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, <-read)
+	}, func(t *testing.T, _ *Edge, p *pipes) {
+		c := p.dial()
+		in := bufio.NewReader(c)
+		say(t, c, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		go say(t, c, "3\r\nyou\r\n0\r\n\r\n")
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "hello you", string(text))
+	})
+}
+
+// TestAConnectionThatWasTakenOverIsLeftAlone has the handler return while the connection goes on.
+func TestAConnectionThatWasTakenOverIsLeftAlone(t *testing.T) {
+	served(t, stallsAfterASecond, func(w http.ResponseWriter, _ *http.Request) {
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			go func() { _, _ = io.Copy(c, rw); _ = c.Close() }()
+		}
+	}, func(t *testing.T, _ *Edge, p *pipes) {
+		c := p.dial()
+		say(t, c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		time.Sleep(time.Minute)
+		say(t, c, "still here\n")
+		line, err := bufio.NewReader(c).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "still here\n", line)
+		require.NoError(t, c.Close())
+	})
+}

@@ -140,10 +140,17 @@ func TestH2C(t *testing.T) {
 // TestLimitsHoldInHTTP2 tries the limits of streams: bodies that are too long or stand still, and answers that are not taken.
 func TestLimitsHoldInHTTP2(t *testing.T) {
 	c := Defaults()
-	c.H2C, c.MaxBody, c.StallTimeout = true, 10, c.StallTimeout/600 // a tenth of a second
-	ended := make(chan error, 1)
+	c.H2C, c.MaxBody, c.StallTimeout = true, 10, c.StallTimeout/120 // half a second
+	ended, written := make(chan error, 1), make(chan struct{})
 	e, addr := listening(t, c, slog.New(slog.DiscardHandler), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/long" {
+		switch r.URL.Path {
+		case "/":
+			echo(w, r)
+			return
+		case "/slow": // it is the handler that takes its time
+			first := make([]byte, 1)
+			_, _ = io.ReadFull(r.Body, first)
+			<-written
 			echo(w, r)
 			return
 		}
@@ -155,8 +162,8 @@ func TestLimitsHoldInHTTP2(t *testing.T) {
 		}
 	}))
 	client := &http.Client{Transport: upstreamTo(t, "", true).Requests()}
-	post := func(length int64, body io.Reader) (int, string) {
-		r, err := http.NewRequest("POST", "http://"+addr, body)
+	post := func(path string, length int64, body io.Reader) (int, string) {
+		r, err := http.NewRequest("POST", "http://"+addr+path, body)
 		require.NoError(t, err)
 		r.ContentLength = length
 		resp, err := client.Do(r)
@@ -166,14 +173,25 @@ func TestLimitsHoldInHTTP2(t *testing.T) {
 		require.NoError(t, err)
 		return resp.StatusCode, string(text)
 	}
-	code, text := post(10, strings.NewReader("0123456789"))
+	code, text := post("/", 10, strings.NewReader("0123456789"))
 	assert.Equal(t, 200, code, text)
-	code, _ = post(11, strings.NewReader("0123456789x"))
+	body, write := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(write, "0")
+		time.Sleep(2 * time.Duration(c.StallTimeout)) // nobody waits for more yet
+		_, _ = io.WriteString(write, "1234")
+		_ = write.Close()
+		close(written)
+	}()
+	code, text = post("/slow", 5, body)
+	assert.Equal(t, 200, code, text)
+	assert.Equal(t, "1234", text)
+	code, _ = post("/", 11, strings.NewReader("0123456789x"))
 	assert.Equal(t, 413, code)
-	code, _ = post(-1, strings.NewReader("0123456789x"))
+	code, _ = post("/", -1, strings.NewReader("0123456789x"))
 	assert.Equal(t, 413, code)
 	half, _ := io.Pipe()
-	code, _ = post(5, half)
+	code, _ = post("/", 5, half)
 	assert.Equal(t, 408, code)
 	assert.EqualValues(t, 1, e.Refused(BodyStall))
 

@@ -48,7 +48,8 @@ func guarded(next http.Handler, token string) http.Handler {
 const adminHelp = `GET  /metrics   Prometheus metrics
 GET  /healthz   the process lives
 GET  /readyz    it takes traffic: not draining, and an endpoint is ready
-GET  /routes    the routes, with the requests that each has
+GET  /routes    the routes, with the requests that each has; with several, what follows needs ?route=NAME,
+                but for /pool and /spec, which show all without it
 GET  /pool      endpoints, live probe pool, settings in force and counts, as JSON
 GET  /spec      the policy in force
 POST /status    {"endpoint":"127.0.0.1:9001","status":"draining"}; ready, draining or unavailable;

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -192,11 +193,19 @@ func TestTheAdminListenerAsksWhichRoute(t *testing.T) {
 	assert.Equal(t, "random seed=7", all.Routes["a"].Spec)
 }
 
-// TestARouteThatDoesNotEndIsEndedInTime removes a route with a request that stays.
-func TestARouteThatDoesNotEndIsEndedInTime(t *testing.T) {
-	stopped := make(chan struct{})
-	rt := &running{stop: func() error { close(stopped); return nil }}
-	require.True(t, rt.enter())
-	require.NoError(t, rt.retire(10*time.Millisecond))
-	<-stopped
+// TestARouteEndsWithItsRequests removes a route with a request that ends in time, and one with a request that stays.
+func TestARouteEndsWithItsRequests(t *testing.T) {
+	for name, stays := range map[string]time.Duration{"it ends": 5 * time.Second, "it stays": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				rt := &running{stop: func() error { return nil }}
+				require.True(t, rt.enter())
+				time.AfterFunc(stays, rt.leave)
+				require.NoError(t, rt.retire(10*time.Second))
+				require.InDelta(t, min(stays, 10*time.Second), time.Since(began), float64(10*time.Millisecond))
+				require.False(t, rt.enter())
+			})
+		})
+	}
 }

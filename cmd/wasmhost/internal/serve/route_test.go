@@ -41,6 +41,11 @@ func TestRoutesHaveTheirOwnAndTheRestFromOutside(t *testing.T) {
 	assert.Equal(t, []Endpoint{{URL: "http://a", Name: "a"}}, shop.Config.Endpoints)
 	assert.Equal(t, 3, shop.Config.Shards)
 
+	c, err = load(t, "endpoints_file: e.json\nroutes:\n- name: a\n  endpoints: [http://a]\n- name: b\n  match: {path: /b}\n")
+	require.NoError(t, err)
+	assert.Empty(t, c.served()[0].Config.File, "one way to name the replicas goes over the other")
+	assert.Equal(t, "e.json", c.served()[1].Config.File)
+
 	require.NoError(t, c.Validate(), "it may be validated again, as after flags")
 	c, err = load(t, "endpoints: [http://a]\n")
 	require.NoError(t, err)
