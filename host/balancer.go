@@ -94,8 +94,7 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 			for _, s := range live.shards {
 				err = errors.Join(err, s.close(ctx))
 			}
-			b.opts.recorder.leave(b)
-			return nil, err
+			return nil, errors.Join(err, b.opts.recorder.leave(b))
 		}
 	}
 	live.spares = b.keepSpare(src)
@@ -293,8 +292,8 @@ func (b *Balancer) Forget(name string) {
 	}
 }
 
-// Close refuses new queries, waits for open placements until the context ends, and frees the
-// machines.
+// Close refuses new queries, waits for open placements until the context ends, frees the machines, and waits
+// for the sink of a recorder, if there is one: see [Recorder].
 func (b *Balancer) Close(ctx context.Context) error {
 	b.admit.Lock()
 	if !b.closed {
@@ -316,6 +315,5 @@ func (b *Balancer) Close(ctx context.Context) error {
 		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
 	b.background.Wait()
-	b.opts.recorder.leave(b)
-	return err
+	return errors.Join(err, b.opts.recorder.leave(b))
 }
