@@ -94,8 +94,7 @@ func newBalancer(ctx context.Context, src Source, opts []Option) (*Balancer, err
 			for _, s := range live.shards {
 				err = errors.Join(err, s.close(ctx))
 			}
-			b.opts.recorder.leave(b)
-			return nil, err
+			return nil, errors.Join(err, b.opts.recorder.leave(b))
 		}
 	}
 	live.spares = b.keepSpare(src)
@@ -264,10 +263,7 @@ func (b *Balancer) decideOn(ctx context.Context, a *arm, q *Query) (*Placement, 
 func (b *Balancer) Record(name string, rd engine.Reading) error {
 	now := b.Now()
 	rd.Asked = now
-	err := b.live.Load().shards[0].told(func(m engine.Machine) error {
-		_, err := m.Record(now, engine.IDOf(name), rd)
-		return err
-	})
+	err := b.live.Load().shards[0].told(message{kind: tellReading, at: now, id: engine.IDOf(name), reading: rd})
 	if errors.Is(err, engine.ErrUnknownID) {
 		return fmt.Errorf("%w: %q", err, name)
 	}
@@ -279,8 +275,7 @@ func (b *Balancer) Record(name string, rd engine.Reading) error {
 func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
 	var failed error
 	for _, s := range b.all() {
-		now := b.Now()
-		err := s.told(func(m engine.Machine) error { return m.RecordLoad(now, engine.IDOf(name), l) })
+		err := s.told(message{kind: tellLoad, at: b.Now(), id: engine.IDOf(name), load: l})
 		if errors.Is(err, engine.ErrUnknownID) {
 			return fmt.Errorf("%w: %q", err, name)
 		}
@@ -293,12 +288,12 @@ func (b *Balancer) RecordLoad(name string, l engine.LoadReport) error {
 func (b *Balancer) Forget(name string) {
 	for _, s := range b.all() {
 		now := b.Now()
-		_ = s.told(func(m engine.Machine) error { return m.Forget(now, engine.IDOf(name), now) })
+		_ = s.told(message{kind: tellForget, at: now, id: engine.IDOf(name), asked: now})
 	}
 }
 
-// Close refuses new queries, waits for open placements until the context ends, and frees the
-// machines.
+// Close refuses new queries, waits for open placements until the context ends, frees the machines, and waits
+// for the sink of a recorder, if there is one: see [Recorder].
 func (b *Balancer) Close(ctx context.Context) error {
 	b.admit.Lock()
 	if !b.closed {
@@ -320,6 +315,5 @@ func (b *Balancer) Close(ctx context.Context) error {
 		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
 	b.background.Wait()
-	b.opts.recorder.leave(b)
-	return err
+	return errors.Join(err, b.opts.recorder.leave(b))
 }

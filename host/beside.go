@@ -109,12 +109,12 @@ func (s *shard) pass(f event) bool {
 }
 
 // tellBeside tells the compared machine what the live one was told.
-func (s *shard) tellBeside(f func(engine.Machine) error) {
+func (s *shard) tellBeside(m message) {
 	if s.beside == nil {
 		return
 	}
 	s.pass(func(n *beside) error {
-		if err := f(n.machine); failed(err) {
+		if err := m.tell(n.machine); failed(err) {
 			return err
 		}
 		return nil // it has its own word on the rest

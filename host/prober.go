@@ -58,12 +58,7 @@ func (s *shard) collect() {
 // drawDue has the machine say who is due; it is false if that failed.
 func (s *shard) drawDue() bool {
 	now := s.b.Now()
-	if s.beside != nil {
-		s.tellBeside(func(m engine.Machine) error {
-			_, err := m.Probes(now, nil)
-			return err
-		})
-	}
+	s.tellBeside(message{kind: tellProbes, at: now})
 	var err error
 	s.due, err = s.machine.Probes(now, s.due[:0])
 	return s.contain(err) == nil
@@ -71,11 +66,7 @@ func (s *shard) drawDue() bool {
 
 // record leaves a reading for the machine, as of now.
 func (s *shard) record(id engine.ID, rd engine.Reading) {
-	now := s.b.Now()
-	s.post(&letter{tell: func(m engine.Machine) error {
-		_, err := m.Record(now, id, rd)
-		return err
-	}})
+	s.post(&letter{tell: &message{kind: tellReading, at: s.b.Now(), id: id, reading: rd}})
 }
 
 // Run probes for a balancer until the context ends, and returns the context's error. One
@@ -146,8 +137,7 @@ func (p *Prober) one(ctx context.Context, b *Balancer, t ticket) {
 	id := engine.IDOf(t.endpoint.Name)
 	if err != nil {
 		b.counts.failed.Add(1)
-		now := b.Now()
-		t.shard.post(&letter{tell: func(m engine.Machine) error { return m.Forget(now, id, asked) }})
+		t.shard.post(&letter{tell: &message{kind: tellForget, at: b.Now(), id: id, asked: asked}})
 		return
 	}
 	b.counts.answered.Add(1)

@@ -23,8 +23,10 @@ type Recorder struct {
 	Keep     time.Duration // how long; zero means 30 s
 	MaxBytes int           // of the segments kept; zero means 64 MiB
 	Sample   int           // keep one segment in so many; zero means every one
-	// Sink, if set, is given every segment kept, after the recording's first bytes, as it is
-	// finished. After its first error it is given no more: see [Recorder.Stats].
+	// Sink, if set, is given every segment kept, after the recording's first bytes, in their order and on a
+	// goroutine of its own, so that a slow disk holds up no decision. What waits for it takes at most MaxBytes
+	// besides; a segment beyond that is lost to the sink, and counted. [Balancer.Close] waits for it, 5 s at
+	// most. After its first error it is given no more: see [Recorder.Stats].
 	Sink io.Writer
 	// OnAnomaly, if set, is called, on a goroutine of its own and at most once in AnomalyEvery, when a
 	// segment was full of fallbacks or a machine failed. Dump what is kept there.
@@ -35,7 +37,7 @@ type Recorder struct {
 	kept    []segment
 	bytes   int
 	stats   RecorderStats
-	sunk    bool // the sink has the recording's first bytes
+	outbox  outbox
 	alarmed time.Time
 	owner   atomic.Pointer[Balancer]
 	made    atomic.Uint64 // machines
@@ -54,7 +56,8 @@ type RecorderStats struct {
 	KeptBytes int
 	TooLarge  uint64 // segments that were not kept: their fleet alone is more than a reader takes
 	Anomalies uint64
-	SinkError error // the sink's first; nothing was written to it since
+	SinkLost  uint64 // segments kept that the sink did not get: it had fallen behind, or failed
+	SinkError error  // the sink's first; nothing was written to it since
 }
 
 // serve gives the recorder to a balancer.
@@ -65,11 +68,14 @@ func (r *Recorder) serve(b *Balancer) error {
 	return nil
 }
 
-// leave takes it back, if that balancer has it.
-func (r *Recorder) leave(b *Balancer) {
-	if r != nil {
-		r.owner.CompareAndSwap(b, nil)
+// leave takes it back, if that balancer has it, when the sink has what it was given.
+func (r *Recorder) leave(b *Balancer) error {
+	if r == nil || r.owner.Load() != b {
+		return nil
 	}
+	err := r.flush()
+	r.owner.CompareAndSwap(b, nil)
+	return err
 }
 
 // ErrRecorderTaken says that a recorder has a balancer already.
@@ -162,14 +168,9 @@ func (r *Recorder) take(data []byte, number uint64) {
 		drop++
 	}
 	r.kept = slices.Delete(r.kept, 0, drop)
-	if r.Sink == nil || r.stats.SinkError != nil {
-		return
+	if r.Sink != nil {
+		r.send(data, most)
 	}
-	if !r.sunk {
-		r.sunk = true
-		data = append([]byte(trace.Magic), data...)
-	}
-	_, r.stats.SinkError = r.Sink.Write(data)
 }
 
 // alarm tells of an anomaly, unless one was told of lately.

@@ -41,7 +41,7 @@ type shard struct {
 type letter struct {
 	next *letter
 	done *Placement // that ended, or
-	tell func(m engine.Machine) error
+	tell *message
 }
 
 // post leaves a letter and never waits: a holder that the kernel put to sleep holds for
@@ -88,7 +88,7 @@ func (s *shard) read() {
 		if l.done != nil {
 			s.end(l.done)
 		} else {
-			_ = s.tell(l.tell)
+			_ = s.tell(*l.tell)
 		}
 		l = next
 	}
@@ -96,19 +96,19 @@ func (s *shard) read() {
 
 // tell tells the machine something, if there is one, and who is compared with it, which hears of it on
 // another goroutine. The caller holds the lock.
-func (s *shard) tell(f func(engine.Machine) error) error {
-	s.tellBeside(f)
+func (s *shard) tell(m message) error {
+	s.tellBeside(m)
 	if s.machine == nil {
 		return nil
 	}
-	return s.contain(f(s.machine))
+	return s.contain(m.tell(s.machine))
 }
 
 // told is tell for those who do not hold the lock.
-func (s *shard) told(f func(engine.Machine) error) error {
+func (s *shard) told(m message) error {
 	s.mu.Lock()
 	defer s.release()
-	return s.tell(f)
+	return s.tell(m)
 }
 
 // look reads from the machine, if there is one.
@@ -141,8 +141,7 @@ func (s *shard) setStatus(f *fleet, id engine.ID, st engine.Status) error {
 	s.mu.Lock()
 	defer s.release()
 	s.fleet = f
-	now := s.b.Now()
-	if err := s.tell(func(m engine.Machine) error { return m.SetStatus(now, id, st) }); err != nil && !failed(err) {
+	if err := s.tell(message{kind: tellStatus, at: s.b.Now(), id: id, status: st}); err != nil && !failed(err) {
 		return err
 	}
 	s.keep()

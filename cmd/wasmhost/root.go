@@ -36,7 +36,12 @@ func badInput(format string, args ...any) error {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	started := false
 	root := newRootCmd()
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		// Only after this would cobra look at flags that exclude each other, and those are a mistake of usage too.
+		err := cmd.ValidateFlagGroups()
+		started = err == nil
+		return err
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -37,6 +37,7 @@ func TestLaws(t *testing.T) {
 		set := all[:rapid.IntRange(3, 8).Draw(t, "n")]
 		f.set(set...)
 		admitted := map[string][]uint64{}
+		down := set[0] // mostly the same one: it takes several failures in a row to be out
 		some := func() string { return rapid.SampledFrom(set).Draw(t, "name") }
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			at += engine.Instant(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, "gap"))
@@ -50,8 +51,10 @@ func TestLaws(t *testing.T) {
 			case 1:
 				require.NoError(t, f.m.SetAdmin(some(), engine.Status(rapid.IntRange(0, 2).Draw(t, "status"))))
 			case 2, 6: // all are checked
+				if rapid.IntRange(0, 4).Draw(t, "another is down") == 0 {
+					down = some()
+				}
 				f.m.mu.Lock()
-				down := rapid.SampledFrom(set).Draw(t, "down")
 				for _, e := range f.m.order {
 					var err error
 					if e.name == down {
@@ -99,6 +102,9 @@ func TestLaws(t *testing.T) {
 			laws(t, f, set, met)
 		}
 	})
+	if testing.Short() {
+		return // 20 walks are too few to be sure that they meet everything
+	}
 	for _, what := range []string{"panic", "ejected", "ramp", "trial", "new", "circuit", "check", "operator"} {
 		require.Positive(t, met[what], "the walk never meets %s: %v", what, met)
 	}

@@ -94,6 +94,9 @@ func TestBadInput(t *testing.T) {
 		"swap and share":      {[]string{"swap", "127.0.0.1:1", "--spec", "random", "--share", "0.5"}, 2, "--share and --spec exclude each other"},
 		"swap and roll back":  {[]string{"swap", "127.0.0.1:1", "--rollback", "--module", "m.wasm"}, 2, "--rollback and --module exclude each other"},
 		"swap and compared":   {[]string{"swap", "127.0.0.1:1", "--compared", "--spec", "random"}, 2, "--compared and --spec exclude each other"},
+		"swap both ways":      {[]string{"swap", "127.0.0.1:1", "--promote", "--rollback"}, 2, "[promote rollback] were all set (see wasmhost swap --help)"},
+		"swap twice":          {[]string{"swap", "127.0.0.1:1", "--spec", "random", "--canary", "0.1", "--compare"}, 2, "[canary compare] were all set"},
+		"record and wait":     {[]string{"record", "127.0.0.1:1", "--last", "1s", "--wait", "1s"}, 2, "[last wait] were all set"},
 		"bench rounds":        {[]string{"bench", "--rounds", "0"}, 2, "--rounds 0"},
 		"demo too short":      {[]string{"demo", "--duration", "1s"}, 2, "give at least 200ms each"},
 	} {
