@@ -2,11 +2,11 @@ package host_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -156,36 +156,27 @@ func TestUnseededBalancersDiffer(t *testing.T) {
 }
 
 func TestCloseWaitsForOpenPlacements(t *testing.T) {
-	b, err := host.NewBalancer(context.Background(), module, "random seed=1")
-	require.NoError(t, err)
-	require.NoError(t, b.SetEndpoints(endpoints(2)))
-	p, err := b.Decide(context.Background(), host.Query{})
-	require.NoError(t, err)
-	closed := make(chan error)
-	go func() { closed <- b.Close(context.Background()) }()
-	require.Eventually(t, func() bool {
-		again, err := b.Decide(context.Background(), host.Query{})
-		if err == nil {
-			again.Done(engine.OutcomeCancelled)
-		}
-		return errors.Is(err, host.ErrClosed)
-	}, 5*time.Second, time.Millisecond)
-	select {
-	case err := <-closed:
-		t.Fatalf("closed over an open placement: %v", err)
-	case <-time.After(20 * time.Millisecond):
-	}
-	p.Done(engine.OutcomeSuccess)
-	select {
-	case err := <-closed:
+	synctest.Test(t, func(t *testing.T) {
+		b, err := host.NewNativeBalancer(policy.Parse, "random seed=1")
 		require.NoError(t, err)
-	case <-time.After(5 * time.Second):
-		t.Fatal("Close did not return")
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err = b.Decide(ctx, host.Query{})
-	assert.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, b.SetEndpoints(endpoints(2)))
+		p, err := b.Decide(context.Background(), host.Query{})
+		require.NoError(t, err)
+		closed := make(chan error, 1)
+		go func() { closed <- b.Close(context.Background()) }()
+		synctest.Wait()
+		_, err = b.Decide(context.Background(), host.Query{})
+		require.ErrorIs(t, err, host.ErrClosed)
+		time.Sleep(time.Hour)
+		require.Empty(t, closed, "closed over an open placement")
+		p.Done(engine.OutcomeSuccess)
+		synctest.Wait()
+		require.NoError(t, <-closed)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err = b.Decide(ctx, host.Query{})
+		assert.ErrorIs(t, err, context.Canceled)
+	})
 }
 
 // However many callers there are, a reading informs no more decisions than its uses, and

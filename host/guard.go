@@ -35,12 +35,17 @@ const (
 // process with it at the next collection. Such a guest traps instead. n is [LeastFuel] to
 // [MostFuel]; [DefaultFuel] suits policies that look at every candidate. Calls that set a guest
 // up have twenty times as much. Decisions become some 5 % slower. The built-in module runs without.
+// It is [DefaultFuel] unless this, [WithCallLimit] or [WithoutGuard] says otherwise.
 //
 // A module that cannot be given fuel runs under [WithCallLimit], of a second unless that is
 // given too, and a warning says so: see [WithWarningHandler].
 func WithFuel(n int64) RuntimeOption {
 	return func(o *runtimeOptions) { o.fuel, o.fuelled = n, true }
 }
+
+// WithoutGuard runs every module as it is. One that loops then holds the process for ever: it is for modules
+// that one has built oneself and trusts as the built-in one.
+func WithoutGuard() RuntimeOption { return func(o *runtimeOptions) { o.unguarded = true } }
 
 // WithWarningHandler is told of what works worse than was asked for. Without it, slog's default
 // logger is.
@@ -66,9 +71,15 @@ func (g Guard) String() string {
 // Guard tells how calls into the module are bounded.
 func (m *Module) Guard() Guard { return m.guard }
 
-func (o *runtimeOptions) checkFuel() error {
-	if o.fuelled && (o.fuel < LeastFuel || o.fuel > MostFuel) {
+func (o *runtimeOptions) checkGuard() error {
+	given := o.fuelled || o.limit > 0
+	switch {
+	case o.fuelled && (o.fuel < LeastFuel || o.fuel > MostFuel):
 		return fmt.Errorf("fuel of %d loop iterations: want %d to %d", o.fuel, LeastFuel, MostFuel)
+	case o.unguarded && given:
+		return errors.New("WithoutGuard excludes WithFuel and WithCallLimit: leave one out")
+	case !o.unguarded && !given:
+		o.fuel = DefaultFuel
 	}
 	if o.warn == nil {
 		o.warn = func(err error) { slog.Warn("a module is guarded worse than asked for", "error", err) }

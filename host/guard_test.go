@@ -95,7 +95,8 @@ func TestHowModulesAreGuarded(t *testing.T) {
 		want host.Guard
 		text string
 	}{
-		"not at all":    {nil, host.Guard{}, "none"},
+		"by default":    {nil, host.Guard{Fuel: host.DefaultFuel}, "fuel, 50000000 loop iterations a call"},
+		"not at all":    {[]host.RuntimeOption{host.WithoutGuard()}, host.Guard{}, "none"},
 		"by a deadline": {[]host.RuntimeOption{limit}, host.Guard{Limit: time.Second}, "deadline, 1s a call"},
 		"by fuel":       {[]host.RuntimeOption{fuel}, host.Guard{Fuel: 20_000}, "fuel, 20000 loop iterations a call"},
 		"by fuel first": {[]host.RuntimeOption{limit, fuel}, host.Guard{Fuel: 20_000}, "fuel, 20000 loop iterations a call"},
@@ -116,6 +117,22 @@ func TestHowModulesAreGuarded(t *testing.T) {
 	})
 }
 
+// Who asks for no guard by mistake gets an error, and who asks for nothing at all has one.
+func TestAGuestThatLoopsTrapsByDefault(t *testing.T) {
+	for _, opt := range []host.RuntimeOption{host.WithFuel(20_000), host.WithCallLimit(time.Second)} {
+		_, err := host.NewRuntime(context.Background(), opt, host.WithoutGuard())
+		assert.ErrorContains(t, err, "leave one out")
+	}
+	m, err := runtime(t).Load(context.Background(), tiny(map[string][]byte{abi.FuncDecide: endless}))
+	require.NoError(t, err)
+	in, err := m.Instantiate(context.Background(), "", 0)
+	require.NoError(t, err)
+	require.NoError(t, in.SetCandidates(0, replicas(3)))
+	err = in.Decide(&engine.Query{Now: 1}, &engine.Decision{})
+	require.ErrorIs(t, err, host.ErrTrap)
+	assert.ErrorContains(t, err, "ran out of fuel")
+}
+
 // A module that the pass does not know runs under a deadline and never without a guard.
 func TestWithoutFuelThereIsADeadline(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -123,7 +140,7 @@ func TestWithoutFuelThereIsADeadline(t *testing.T) {
 		want time.Duration
 	}{
 		"of its own": {nil, time.Second},
-		"as given":   {[]host.RuntimeOption{host.WithCallLimit(50 * time.Millisecond)}, 50 * time.Millisecond},
+		"as given":   {[]host.RuntimeOption{host.WithCallLimit(700 * time.Millisecond)}, 700 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []error

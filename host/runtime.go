@@ -32,12 +32,13 @@ type Runtime struct {
 type RuntimeOption func(*runtimeOptions)
 
 type runtimeOptions struct {
-	cacheDir string
-	pages    uint32
-	limit    time.Duration
-	fuel     int64
-	fuelled  bool
-	warn     func(error)
+	cacheDir  string
+	pages     uint32
+	limit     time.Duration
+	fuel      int64
+	fuelled   bool
+	unguarded bool
+	warn      func(error)
 }
 
 // WithCacheDir keeps compiled code in a folder, so that the next process starts in
@@ -61,7 +62,7 @@ func NewRuntime(ctx context.Context, opts ...RuntimeOption) (*Runtime, error) {
 	if o.pages == 0 || o.pages > 65536 {
 		return nil, fmt.Errorf("memory limit of %d pages: want 1 to 65536", o.pages)
 	}
-	if err := o.checkFuel(); err != nil {
+	if err := o.checkGuard(); err != nil {
 		return nil, err
 	}
 	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(o.pages).WithCloseOnContextDone(o.limit > 0 && o.fuel == 0)

@@ -8,14 +8,10 @@ import (
 
 // Stats are a balancer's counts since it was made. Regime and Cause index the arrays.
 type Stats struct {
-	Decisions  uint64
+	ArmStats          // of all arms
 	Errors     uint64 // queries that were not placed
-	ByRegime   [engine.Regimes]uint64
 	ByCause    [engine.Causes]uint64
-	Outcomes   [4]uint64 // by engine.Outcome
-	InFlight   int64     // placements not done
 	Probes     ProbeStats
-	Traps      uint64 // guest failures
 	Rebuilds   uint64 // guests started anew after one
 	Slow       uint64 // decisions of foreign guests that took too long
 	Swaps      uint64
@@ -25,9 +21,11 @@ type Stats struct {
 	Counters   engine.Counters  // summed over shards and their machines
 	Fit        engine.Fit       // of the first shard
 	Canary     *CanaryStats     // nil if none runs
-	Canaries   ArmStats         // of all canaries since the balancer was made; the rest is the live arm's
+	Canaries   ArmStats         // of all canaries since the balancer was made; for the rest see [Stats.Live]
 	Comparison *ComparisonStats // nil if none runs
 	Recorder   *RecorderStats   // nil if nothing is recorded
+
+	live ArmStats
 }
 
 // ArmStats are the counts of one arm, live or canary. Over the swaps and the canaries of a balancer's
@@ -35,22 +33,23 @@ type Stats struct {
 type ArmStats struct {
 	Decisions uint64
 	ByRegime  [engine.Regimes]uint64
-	Outcomes  [4]uint64
-	InFlight  int64
-	Traps     uint64
+	Outcomes  [4]uint64 // by engine.Outcome
+	InFlight  int64     // placements not done
+	Traps     uint64    // guest failures
+}
+
+func (s *ArmStats) add(o *ArmStats) {
+	s.Decisions, s.InFlight, s.Traps = s.Decisions+o.Decisions, s.InFlight+o.InFlight, s.Traps+o.Traps
+	for i, n := range o.ByRegime {
+		s.ByRegime[i] += n
+	}
+	for i, n := range o.Outcomes {
+		s.Outcomes[i] += n
+	}
 }
 
 // Live is what the live arm's part of the counts is.
-func (s *Stats) Live() ArmStats {
-	live := ArmStats{s.Decisions - s.Canaries.Decisions, s.ByRegime, s.Outcomes, s.InFlight - s.Canaries.InFlight, s.Traps - s.Canaries.Traps}
-	for i, n := range s.Canaries.ByRegime {
-		live.ByRegime[i] -= n
-	}
-	for i, n := range s.Canaries.Outcomes {
-		live.Outcomes[i] -= n
-	}
-	return live
-}
+func (s *Stats) Live() ArmStats { return s.live }
 
 // ComparisonStats are the counts of a comparison: [Comparison.Report] has examples too.
 type ComparisonStats struct {
@@ -64,11 +63,7 @@ type CanaryStats struct {
 	Spec       string
 	Generation uint64
 	Share      uint32 // parts per 10,000
-	Decisions  uint64
-	ByRegime   [engine.Regimes]uint64
-	Outcomes   [4]uint64
-	InFlight   int64
-	Traps      uint64
+	ArmStats
 }
 
 // ProbeStats count probes by what became of them.
@@ -156,16 +151,10 @@ func (b *Balancer) Stats() Stats {
 	s := Stats{
 		Errors: c.errors.Load(), Rebuilds: c.rebuilds.Load(), Slow: c.slow.Load(), Swaps: c.swaps.Load(), Generation: live.generation,
 		Probes: ProbeStats{c.sent.Load(), c.answered.Load(), c.failed.Load(), c.shed.Load(), c.late.Load()},
-		Shards: len(live.shards), Salt: b.salt, Canaries: c.canaries.read(),
+		Shards: len(live.shards), Salt: b.salt, Canaries: c.canaries.read(), live: c.live.read(),
 	}
-	all := c.live.read()
-	s.Decisions, s.InFlight, s.Traps = all.Decisions+s.Canaries.Decisions, all.InFlight+s.Canaries.InFlight, all.Traps+s.Canaries.Traps
-	for i, n := range s.Canaries.ByRegime {
-		s.ByRegime[i] = all.ByRegime[i] + n
-	}
-	for i, n := range s.Canaries.Outcomes {
-		s.Outcomes[i] = all.Outcomes[i] + n
-	}
+	s.ArmStats = s.live
+	s.add(&s.Canaries)
 	for i := range c.byCause {
 		s.ByCause[i] = c.byCause[i].Load()
 	}
@@ -179,8 +168,7 @@ func (b *Balancer) Stats() Stats {
 		}
 	}
 	if a := b.canary.Load(); a != nil {
-		t := a.shards[0].tally.read()
-		s.Canary = &CanaryStats{a.spec, a.generation, a.share, t.Decisions, t.ByRegime, t.Outcomes, t.InFlight, t.Traps}
+		s.Canary = &CanaryStats{a.spec, a.generation, a.share, a.shards[0].tally.read()}
 	}
 	if c := b.comparison.Load(); c != nil {
 		c.mu.Lock()
