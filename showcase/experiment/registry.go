@@ -4,7 +4,10 @@ package experiment
 func All() []Experiment {
 	s := sinkhole()
 	s.Report = sinkholeReport()
-	return []Experiment{s}
+	return []Experiment{
+		ramp(),
+		s,
+	}
 }
 
 // Named finds an experiment.
