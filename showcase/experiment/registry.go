@@ -6,6 +6,10 @@ func All() []Experiment {
 	s.Report = sinkholeReport()
 	return []Experiment{
 		ramp(),
+		nineRules(),
+		quantile(),
+		linear(),
+		neighbours(),
 		s,
 	}
 }
