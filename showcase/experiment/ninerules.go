@@ -12,11 +12,10 @@ var comparedRules = []struct{ name, spec string }{
 	{"yarp_power_of_two", "yarp_power_of_two poll=500ms"},
 	{"linear 0.5", "linear lambda=0.5 alpha=75ms"},
 	{"c3", "c3"},
+	{"prequal 0.75", "prequal quantile=0.75"}, // as there
 	{"prequal", "prequal"},
-	{"prequal of the paper", "prequal quantile=0.75"},
-	{"sync d=3", "prequal mode=sync d=3"},
-	{"sync d=5", "prequal mode=sync d=5"},
-	{"least_request", "least_request"},
+	{"sync d=3", "prequal mode=sync probes=3"},
+	{"sync d=5", "prequal mode=sync probes=5"},
 	{"peak_ewma", "peak_ewma"},
 	{"bound", sim.Omniscient},
 }
@@ -34,7 +33,7 @@ func nineRules() Experiment {
 	return bench(Experiment{
 		Name: "rules",
 		About: "The paper's nine selection rules at 70 and 90 % of the allocation, where three machines in ten are old and " +
-			"neighbours come and go; then synchronous mode, two rules of other balancers, and the bound of who knows everything.",
+			"neighbours come and go; then synchronous mode, a rule of other balancers, and the bound of who knows everything.",
 		Keys: []string{"load", "rule"},
 	}, choose("failed", "p50", "p90", "p99", "p99.9", "RIF p99", "old"), ts)
 }
