@@ -13,14 +13,14 @@ func linear() Experiment {
 		fleet sim.Scenario
 	}{{"equal", sim.T3()}, {"half slow", sim.T2()}} {
 		for _, l := range lambdas {
-			ts = append(ts, trial{keys: []string{f.name, l}, fleet: at(.94, f.fleet), spec: "linear alpha=75ms lambda=" + l})
+			ts = append(ts, trial{keys: []string{f.name, "linear", l}, fleet: at(.94, f.fleet), spec: "linear alpha=75ms lambda=" + l})
 		}
-		ts = append(ts, trial{keys: []string{f.name, "prequal"}, fleet: at(.94, f.fleet), spec: "prequal"})
+		ts = append(ts, trial{keys: []string{f.name, "prequal", "-"}, fleet: at(.94, f.fleet), spec: "prequal"})
 	}
 	return bench(Experiment{
 		Name: "linear",
 		About: "A weighted sum of latency and RIF instead of the hot-cold rule, from latency alone to RIF alone, " +
 			"where all machines are equal and where half of them are slow.",
-		Keys: []string{"fleet", "lambda"},
+		Keys: []string{"fleet", "rule", "lambda"},
 	}, choose("failed", "p50", "p90", "p99", "p99.9", "RIF p50", "RIF p99", "RIF p99.9", "old"), ts)
 }

@@ -2,16 +2,20 @@ package experiment
 
 // All lists the experiments in the order of the paper, then our own.
 func All() []Experiment {
-	s := sinkhole()
-	s.Report = sinkholeReport()
 	return []Experiment{
-		ramp(),
-		nineRules(),
-		quantile(),
-		linear(),
-		neighbours(),
-		s,
+		ramp().with(rampReport()),
+		nineRules().with(nineRulesReport()),
+		quantile().with(quantileReport()),
+		linear().with(linearReport()),
+		neighbours().with(neighboursReport()),
+		sinkhole().with(sinkholeReport()),
 	}
+}
+
+// with gives an experiment what it says of its figures.
+func (e Experiment) with(r Report) Experiment {
+	e.Report = r
+	return e
 }
 
 // Named finds an experiment.
