@@ -3,8 +3,10 @@ package experiment
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"slices"
 	"testing"
+	"text/template"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -141,6 +143,7 @@ func checkReport(t *testing.T, e Experiment) {
 			}
 		}
 	}
+	checkText(t, e.Name, r)
 	r.judge()
 	ids := map[string]bool{}
 	for _, o := range r.Lines {
@@ -154,6 +157,25 @@ func checkReport(t *testing.T, e Experiment) {
 	}
 }
 
+// checkText holds that a text asks for figures that there are.
+func checkText(t *testing.T, name string, r *Result) {
+	t.Helper()
+	figure := func(column string, keys ...string) (string, error) {
+		_, err := r.Cell(column, keys...)
+		return "1", err
+	}
+	text, err := template.New(name).Funcs(template.FuncMap{
+		"median": figure, "least": figure, "most": figure, "mean": figure, "paper": r.Paper,
+	}).Parse(r.Text())
+	if !assert.NoError(t, err) {
+		return
+	}
+	assert.NoError(t, text.Execute(io.Discard, nil))
+	if differs := text.Lookup("differs"); differs != nil {
+		assert.NoError(t, differs.Execute(io.Discard, nil))
+	}
+}
+
 func TestCheckReportCanFail(t *testing.T) {
 	e := few()
 	e.Published = Cite("Fig. 1", "case || v\nnowhere || 1")
@@ -162,4 +184,9 @@ func TestCheckReportCanFail(t *testing.T) {
 	checkReport(&probe, e)
 	assert.True(t, probe.Failed())
 	checkReport(t, few())
+	e = few()
+	e.Text = `{{define "differs"}}{{mean "v" "nowhere"}}{{end}}`
+	probe = testing.T{}
+	checkReport(&probe, e)
+	assert.True(t, probe.Failed())
 }

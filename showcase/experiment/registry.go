@@ -2,9 +2,21 @@ package experiment
 
 // All lists the experiments in the order of the paper, then our own.
 func All() []Experiment {
-	s := sinkhole()
-	s.Report = sinkholeReport()
-	return []Experiment{s, variant()}
+	return []Experiment{
+		ramp().with(rampReport()),
+		nineRules().with(nineRulesReport()),
+		quantile().with(quantileReport()),
+		linear().with(linearReport()),
+		neighbours().with(neighboursReport()),
+		sinkhole().with(sinkholeReport()),
+		variant(),
+	}
+}
+
+// with gives an experiment what it says of its figures.
+func (e Experiment) with(r Report) Experiment {
+	e.Report = r
+	return e
 }
 
 // Named finds an experiment.
