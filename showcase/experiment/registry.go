@@ -4,7 +4,7 @@ package experiment
 func All() []Experiment {
 	s := sinkhole()
 	s.Report = sinkholeReport()
-	return []Experiment{s}
+	return []Experiment{s, probeRate(), ablation(), estimator(), smallFleet(), herd(), scale()}
 }
 
 // Named finds an experiment.
