@@ -79,6 +79,9 @@ type Scenario struct {
 	Later int
 	// Script is what changes in the course of a run, in order.
 	Script []Change
+	// Recorded, if any, is the traffic in the place of random one, see [Scenario.Replay]. Load then
+	// changes nothing.
+	Recorded []Arrival
 }
 
 // MeanWork is the mean demand of a query, ns of one core.
@@ -128,6 +131,7 @@ func (s *Scenario) Validate() error {
 		check("later", int64(s.Later), 0, int64(s.Replicas)-1),
 		s.Estimator.Validate(),
 		s.checkScript(),
+		s.checkRecorded(),
 	)
 }
 

@@ -91,7 +91,7 @@ func NewWorld(sc Scenario, spec string, mk Maker) (*World, error) {
 			w.members = append(w.members, int32(i))
 		}
 	}
-	w.queue.push(w.traffic.draw(), evArrival, 0)
+	w.queue.push(w.traffic.draw(0), evArrival, 0)
 	if err := w.SetSpec(spec); err != nil {
 		return nil, err
 	}
