@@ -51,7 +51,12 @@ func newReplayCmd() *cobra.Command {
 			"  showcase simulate replay --trace now.rec\n" +
 			"  showcase simulate replay --trace now.rec --load 1.1 --rule prequal --rule 'prequal quantile=0.6'\n" +
 			"  showcase simulate replay --trace queries.csv --replicas 20 --json",
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("%q is left over: give the recording with --trace FILE", args[0])}
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()

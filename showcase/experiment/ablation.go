@@ -76,7 +76,8 @@ func ablation() Experiment {
 		Name: "ablation",
 		About: "What each mechanism of Prequal is worth: each is switched off, or made less or more, at the usual rates above the " +
 			"allocation, and below it with a third of the probes and a quarter of the removals.",
-		Keys: []string{"change", "situation"},
+		Keys:   []string{"change", "situation"},
+		Report: ablationReport(),
 	}
 	ts := []trial{{keys: []string{asShipped, threeProbes}, fleet: at(0.9, sim.T1()), spec: "prequal", span: ablationSpan}}
 	for _, a := range ablations {

@@ -39,7 +39,8 @@ func estimator() Experiment {
 		Name: "estimator",
 		About: "What replicas should say of their latency when they are probed: how far back they look, over how many queries, and " +
 			"whether at those alone that met about as many others as are there now.",
-		Keys: []string{"estimator", "fleet"},
+		Keys:   []string{"estimator", "fleet"},
+		Report: estimatorReport(),
 	}
 	var ts []trial
 	for _, s := range estimators {

@@ -19,8 +19,9 @@ func herd() Experiment {
 		Name: "herd",
 		About: "The same queries to the same fleet through 1, 10, 100 and 1,000 balancers that know nothing of each other: whether " +
 			"they run to the same replicas at once, and what their probes cost these.",
-		Keys: []string{"balancers", "rule"},
-		Size: Size{Seeds: 5, Replicas: 100, Clients: 1000},
+		Keys:   []string{"balancers", "rule"},
+		Report: herdReport(),
+		Size:   Size{Seeds: 5, Replicas: 100, Clients: 1000},
 	}
 	gs := slices.Clip(choose("failed", "p50", "p99", "p99.9", "RIF p50", "RIF p99", "RIF p99.9"))
 	for _, g := range gs {
@@ -77,7 +78,7 @@ const bunchWindow = 50 * sim.Millisecond
 
 // bunching is half the mean square of the difference between a window and the next, over the
 // mean of a window: slow changes, as of a neighbour, do not count.
-var bunching = Column{Name: "bunching", Unit: "", About: "of the queries that a replica is sent, from one twentieth of a second to the next: 1 is as " +
+var bunching = Column{Name: "bunching", Unit: "x chance", About: "of the queries that a replica is sent, from one twentieth of a second to the next: 1 is as " +
 	"chance has it, less is more even, and more is a herd", digits: 2}
 
 func newBunches(replicas int) *bunches {

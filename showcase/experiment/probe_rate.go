@@ -11,10 +11,10 @@ var removals = []struct {
 	spec    string
 	fastest string // rate to begin with: above, it is the same as another
 }{
-	{"0.25", " remove_rate=0.25", "4"},
-	{"1", " remove_rate=1", "4"},
+	{"a quarter", " remove_rate=0.25", "4"},
+	{"one", " remove_rate=1", "4"},
 	// A reuse budget that is given is not derived, and then nothing is fitted to the rates.
-	{"1, not fitted", " remove_rate=1 reuse=10", "1.41"},
+	{"one, not fitted", " remove_rate=1 reuse=10", "1.41"},
 }
 
 func probeRate() Experiment {
@@ -22,7 +22,8 @@ func probeRate() Experiment {
 		Name: "probe-rate",
 		About: "How few probes do, at one and a half times the allocation: RIF and latency from four probes per query down to a " +
 			"quarter, with the paper's removal of 0.25 entries per query, and with one.",
-		Keys: []string{"probes per query", "removals per query"},
+		Keys:   []string{"probes per query", "removals per query"},
+		Report: probeRateReport(),
 	}
 	var ts []trial
 	for _, r := range removals {

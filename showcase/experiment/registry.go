@@ -4,7 +4,15 @@ package experiment
 func All() []Experiment {
 	s := sinkhole()
 	s.Report = sinkholeReport()
-	return []Experiment{s, probeRate(), ablation(), estimator(), smallFleet(), herd(), scale()}
+	return []Experiment{
+		s,
+		probeRate(),
+		ablation(),
+		estimator(),
+		smallFleet(),
+		herd(),
+		scale(),
+	}
 }
 
 // Named finds an experiment.

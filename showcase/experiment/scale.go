@@ -24,8 +24,9 @@ func scale() Experiment {
 		Name: "scale",
 		About: "A hundred, a thousand and ten thousand replicas with a tenth as many balancers, at the same load of each: nothing that " +
 			"a balancer or a replica has to bear grows with the fleet.",
-		Keys: []string{"replicas", "rule"},
-		Size: Size{Seeds: 1, Replicas: 10_000, Clients: 1000},
+		Keys:   []string{"replicas", "rule"},
+		Report: scaleReport(),
+		Size:   Size{Seeds: 1, Replicas: 10_000, Clients: 1000},
 	}
 	gs := slices.Clip(choose("failed", "p50", "p99", "p99.9", "RIF p99", "blind"))
 	for _, g := range gs {

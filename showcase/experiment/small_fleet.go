@@ -28,8 +28,9 @@ func smallFleet() Experiment {
 		Name: "small-fleet",
 		About: "Fleets of two to thirty-two replicas with as many clients, at three quarters of the allocation, where half of " +
 			"the machines are half as fast. Most are too small for the paper's settings, and Prequal fits itself to them.",
-		Keys: []string{"replicas", "rule"},
-		Size: Size{Seeds: 5, Replicas: 32, Clients: 32},
+		Keys:   []string{"replicas", "rule"},
+		Report: smallFleetReport(),
+		Size:   Size{Seeds: 5, Replicas: 32, Clients: 32},
 	}
 	gs := choose("failed", "p50", "p90", "p99", "p99.9", "RIF p99", "blind", "probes")
 	for _, g := range gs {
