@@ -19,6 +19,7 @@ var estimators = []struct {
 	{name: "memory 30 s", is: probe.EstimatorConfig{Memory: 30 * engine.Second}},
 	{name: "1 sample", is: probe.EstimatorConfig{Samples: 1}},
 	{name: "3 samples", is: probe.EstimatorConfig{Samples: 3}},
+	{name: "17 samples", is: probe.EstimatorConfig{Samples: 17}},
 	{name: "33 samples", is: probe.EstimatorConfig{Samples: 33}},
 	{name: "of any RIF", blind: true},
 	{name: "finished only", is: probe.EstimatorConfig{FinishedOnly: true}},
@@ -29,10 +30,14 @@ var estimated = []struct {
 	name  string
 	load  float64
 	fleet func() sim.Scenario
+	phase int64 // of neighbours, if not the usual
 }{
-	{"fast and slow at 0.94", 0.94, sim.T2},
-	{"three in ten old at 1.1", 1.1, sim.T1},
+	{"fast and slow at 0.94", 0.94, sim.T2, 0},
+	{"three in ten old at 1.1", 1.1, sim.T1, 0},
+	{"restless at 1.1", 1.1, sim.T1, sim.Second / 2},
 }
+
+const estimatorSpan = 45 * sim.Second
 
 func estimator() Experiment {
 	e := Experiment{
@@ -47,7 +52,10 @@ func estimator() Experiment {
 		for _, f := range estimated {
 			fleet := at(f.load, f.fleet())
 			fleet.Estimator, fleet.RIFBlind = s.is, s.blind
-			ts = append(ts, trial{keys: []string{s.name, f.name}, fleet: fleet, spec: "prequal"})
+			if f.phase > 0 {
+				fleet.Weather = f.phase
+			}
+			ts = append(ts, trial{keys: []string{s.name, f.name}, fleet: fleet, spec: "prequal", span: estimatorSpan})
 		}
 	}
 	return bench(e, choose("failed", "p50", "p90", "p99", "p99.9", "RIF p99", "old"), ts)
