@@ -33,6 +33,14 @@ func scaleReport() Report {
 				},
 			},
 		},
+		Text: `A balancer of Prequal looks at a pool of sixteen, however large the fleet is, and a replica gets three probes for each query that it serves:
+{{median "probed" "100" "prequal"}} a second in a fleet of 100 and {{median "probed" "10000" "prequal"}} in one of 10,000. Latency does not depend on the size either. Fleets of
+a hundred differ among each other, as their neighbours are few; those of a thousand and ten thousand are alike. Two choices by a client's own counts see less of the fleet
+the more clients there are.
+
+What a run costs is not in the table, because it is not the same twice: ` + "`go test ./showcase/sim -bench Events -run none`" + ` measures time and memory.
+
+{{define "differs"}}The paper has one size, a hundred by a hundred.{{end}}`,
 		Plots: []Plot{
 			{
 				Title: "A hundred replicas, or ten thousand",
