@@ -8,15 +8,15 @@ import (
 	"github.com/headroom-lb/headroom/showcase/sim"
 )
 
-// scaleSteps are parts of the largest fleet, and for how long each is watched: together, fleets of
-// all sizes have about as many queries.
+// scaleSteps are parts of the largest fleet, and for how long each is watched: the larger, the more
+// queries there are in a second.
 var scaleSteps = []struct {
 	part       int
 	warm, span int64
 }{
 	{100, 30 * sim.Second, 120 * sim.Second},
-	{10, 10 * sim.Second, 20 * sim.Second},
-	{1, 4 * sim.Second, 6 * sim.Second},
+	{10, 5 * sim.Second, 12 * sim.Second},
+	{1, 3 * sim.Second, 3 * sim.Second},
 }
 
 func scale() Experiment {

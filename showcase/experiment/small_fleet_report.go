@@ -20,6 +20,7 @@ func smallFleetReport() Report {
 			{
 				ID: "K2", Says: "and at most 5 % above that of the paper's settings, not fitted", Mean: true,
 				Check: func(s Seen) []Claim { return against(s, "prequal, not fitted", 1.05) },
+				Known: "half of six replicas is a pool of three, fewer than it need be; the whole fleet in the pool with fewer uses of an entry does better",
 			},
 			{
 				ID: "K3", Says: "and at most that of two random choices by the client's own counts", Mean: true,
