@@ -47,8 +47,8 @@ func ablationReport() Report {
 			},
 		},
 		Text: `A reading must not be used for ever: without a limit the p99 of one probe per query is {{median "p99" "unlimited reuse" "0.9, 1 probe"}} ms
-and not {{median "p99" "as shipped" "0.9, 1 probe"}}. Nor must it be used once where probes are few: {{median "p99" "single use" "0.9, 1 probe"}} ms, for a
-quarter of the decisions find the pool empty. The budget of the formula lies between. With three probes per query single use does no harm.
+and not {{median "p99" "as shipped" "0.9, 1 probe"}}. Nor must it be used once where probes are few: {{median "p99" "single use" "0.9, 1 probe"}} ms, for
+{{median "blind" "single use" "0.9, 1 probe"}} % of the decisions find the pool empty. The budget of the formula lies between. With three probes per query single use does no harm.
 
 RIF has to limit latency. By latency alone {{median "failed" "by latency alone" "0.9, 1 probe"}} % of the queries fail below the allocation. One query in six
 needs no work at all, comes back from a replica that drowns at once, and is the only one there that does, so that its estimate praises it; where every query

@@ -22,14 +22,16 @@ func estimatorReport() Report {
 					}
 					return out
 				},
+				Known: "more samples are better where conditions last, and worse where they change within half a second; nine lie between",
 			},
 		},
 		Text: `A replica should remember for long. With a memory of one second p99.9 is {{median "p99.9" "memory 1 s" "fast and slow at 0.94"}} ms where machines are fast and slow, and
 {{median "p99.9" "as shipped" "fast and slow at 0.94"}} with the ten seconds that are shipped; three are nearly enough, and thirty hardly better.
 
 It should look at many queries. One sample, the last, has a p99 of {{median "p99" "1 sample" "three in ten old at 1.1"}} ms, nine have
-{{median "p99" "as shipped" "three in ten old at 1.1"}} and thirty-three {{median "p99" "33 samples" "three in ten old at 1.1"}}: what a query needs varies more than the replica does. In restless
-fleets, where neighbours come and go within half a second, they are {{median "p99" "as shipped" "restless at 1.1"}} and {{median "p99" "33 samples" "restless at 1.1"}} ms.
+{{median "p99" "as shipped" "three in ten old at 1.1"}} and thirty-three {{median "p99" "33 samples" "three in ten old at 1.1"}}: what a query needs varies more than the replica does. But in restless
+fleets, where neighbours come and go within half a second, nine have {{median "p99" "as shipped" "restless at 1.1"}} and thirty-three
+{{median "p99" "33 samples" "restless at 1.1"}} ms: many samples are old ones. Nine lie between; set more where conditions last.
 
 And it should tell its latency at the present RIF: of all queries alike it sends too many to old machines ({{median "old" "of any RIF" "three in ten old at 1.1"}} %, not
 {{median "old" "as shipped" "three in ten old at 1.1"}}), and p99 is {{median "p99" "of any RIF" "three in ten old at 1.1"}} ms. Queries that have not ended hardly count in a calm fleet.
