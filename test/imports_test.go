@@ -63,7 +63,8 @@ var importTable = []rule{
 
 	{pkg: "showcase/sim", ours: []string{"engine", "engine/probe", "engine/policy"}, std: with(pure, "math", "container/heap")},
 	{pkg: "showcase/plot", std: []string{"bytes", "fmt", "math", "slices", "strconv", "strings"}},
-	{pkg: "showcase/experiment", ours: []string{"engine", "showcase/sim", "showcase/plot"}, noStd: []string{"net", "os", "time", "math/rand"}},
+	{pkg: "showcase/experiment", ours: []string{"engine", "engine/probe", "showcase/sim", "showcase/plot"}, noStd: []string{"net", "os", "time", "math/rand"}},
+	{pkg: "showcase/recorded", ours: []string{"engine", "host/trace", "showcase/sim"}, noStd: []string{"net", "os", "time"}},
 	{pkg: "showcase/...", ours: []string{"engine/...", "host", "showcase/...", "web"}, foreign: []string{templ, websocket}},
 	{pkg: "web"},
 

@@ -74,7 +74,7 @@ func newSimulateCmd() *cobra.Command {
 			if o.list {
 				return list(c.OutOrStdout())
 			}
-			return o.run(c, args[0])
+			return o.study(c, args[0], named(args[0]))
 		},
 	}
 	f := c.Flags()
@@ -96,6 +96,7 @@ func newSimulateCmd() *cobra.Command {
 	if err := c.RegisterFlagCompletionFunc("only", completeOnly); err != nil {
 		panic(err) // the flag is defined above
 	}
+	c.AddCommand(newReplayCmd())
 	return c
 }
 
@@ -195,8 +196,9 @@ func list(to io.Writer) error {
 	return w.Flush()
 }
 
-func (o *simulation) run(c *cobra.Command, name string) error {
-	study, err := experiment.NewStudy(named(name), o.size, o.only)
+// study runs experiments and says what they measured.
+func (o *simulation) study(c *cobra.Command, name string, es []experiment.Experiment) error {
+	study, err := experiment.NewStudy(es, o.size, o.only)
 	if err != nil {
 		return usageError{err}
 	}

@@ -5,11 +5,17 @@ func All() []Experiment {
 	return []Experiment{
 		ramp().with(rampReport()),
 		nineRules().with(nineRulesReport()),
+		probeRate(),
 		quantile().with(quantileReport()),
 		linear().with(linearReport()),
 		neighbours().with(neighboursReport()),
 		sinkhole().with(sinkholeReport()),
 		variant(),
+		ablation(),
+		estimator(),
+		smallFleet(),
+		herd(),
+		scale(),
 	}
 }
 

@@ -22,15 +22,16 @@ type Options struct {
 // ErrOptions says that the options are wrong.
 var ErrOptions = errors.New("cannot run")
 
-func validate(s Size) error {
+// validate checks what is not as the experiment has it.
+func validate(s, own Size) error {
 	for _, x := range []struct {
-		name         string
-		v, low, high int
+		name              string
+		v, own, low, high int
 	}{
-		{"seeds", s.Seeds, 1, MaxSeeds}, {"replicas", s.Replicas, MinReplicas, sim.MaxReplicas},
-		{"clients", s.Clients, 1, sim.MaxClients},
+		{"seeds", s.Seeds, own.Seeds, 1, MaxSeeds}, {"replicas", s.Replicas, own.Replicas, MinReplicas, sim.MaxReplicas},
+		{"clients", s.Clients, own.Clients, 1, sim.MaxClients},
 	} {
-		if x.v < x.low || x.v > x.high {
+		if x.v != x.own && x.v < x.low || x.v > x.high {
 			return fmt.Errorf("%w: %s %d must be %d to %d", ErrOptions, x.name, x.v, x.low, x.high)
 		}
 	}
@@ -96,7 +97,7 @@ func NewStudy(es []Experiment, size Size, only string) (*Study, error) {
 	var have []string
 	for _, e := range es {
 		p := &part{Experiment: e, size: size.or(e.Size)}
-		if err := validate(p.size); err != nil {
+		if err := validate(p.size, e.Size); err != nil {
 			return nil, err
 		}
 		s.scope = append(s.scope, Scope{e.Name, p.size.Replicas, p.size.Clients})

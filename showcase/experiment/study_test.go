@@ -195,7 +195,7 @@ func TestEveryExperimentIsDescribed(t *testing.T) {
 	for _, e := range All() {
 		names = append(names, e.Name)
 		assert.NotEmpty(t, e.About)
-		require.NoError(t, validate(e.Size))
+		require.NoError(t, validate(e.Size, Size{}))
 		for _, r := range e.cases(e.Size) {
 			assert.Len(t, r.keys, len(e.Keys))
 		}

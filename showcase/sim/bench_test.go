@@ -41,15 +41,18 @@ func TestTheLoopAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkEvents says how many events of a world a core gets through in a second: the reference
-// is 100 by 100, and what follows tells how the cost of an event grows with the fleet.
+// BenchmarkEvents says how many events of a world a core gets through in a second, and what memory
+// the world takes: the reference is 100 by 100, and what follows tells how the cost of an event grows
+// with the fleet, with a tenth as many clients as replicas and otherwise.
 func BenchmarkEvents(b *testing.B) {
-	for _, size := range []struct{ replicas, clients int }{{100, 100}, {1000, 100}, {10_000, 100}, {10_000, 1000}} {
+	for _, size := range []struct{ replicas, clients int }{{100, 100}, {100, 10}, {1000, 100}, {10_000, 100}, {10_000, 1000}} {
 		for _, spec := range []string{"prequal", "random"} {
 			b.Run(fmt.Sprintf("%s/%dx%d", spec, size.replicas, size.clients), func(b *testing.B) {
 				sc := T1()
 				sc.Replicas, sc.Clients = size.replicas, size.clients
+				before := inUse(b)
 				w := settled(b, sc, spec, 2*Second)
+				taken := inUse(b) - before
 				was := w.Events()
 				step := 100 * Second / int64(10*size.replicas)
 				b.ReportAllocs()
@@ -60,7 +63,17 @@ func BenchmarkEvents(b *testing.B) {
 				events := float64(w.Events() - was)
 				b.ReportMetric(events/b.Elapsed().Seconds()/1e6, "Mevents/s")
 				b.ReportMetric(b.Elapsed().Seconds()*1e9/events, "ns/event")
+				b.ReportMetric(taken/1e6, "MB")
 			})
 		}
 	}
+}
+
+// inUse is how many bytes are in use.
+func inUse(b *testing.B) float64 {
+	b.Helper()
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }

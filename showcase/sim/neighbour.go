@@ -5,7 +5,7 @@ func (w *World) settle(i int) {
 	r := &w.replicas[i]
 	r.cores, r.cost = int64(w.sc.Cores), cost(&w.sc, i)
 	r.hobble, r.pressed = int64(w.sc.Hobble), int64(w.sc.Cores)*int64(w.sc.Pressure)/(perMille*whole)
-	r.due = never
+	r.due, r.blind = never, w.sc.RIFBlind
 	r.weather = newStream(w.sc.Seed, streamNeighbours, uint64(i))
 	r.faults = newStream(w.sc.Seed, streamFaults, uint64(i))
 	r.held = i < w.sc.Noisy
@@ -82,7 +82,7 @@ func (w *World) SetState(i int, s State) {
 		for len(r.jobs) > 0 {
 			w.finish(r.leave(w.queries, len(r.jobs)-1), endRefused)
 		}
-		r.est = newEstimator()
+		r.est = newEstimator(&w.sc)
 	}
 	w.retune(int32(i))
 	if roll {

@@ -30,7 +30,7 @@ const (
 func (w *World) arrive() error {
 	w.traffic.mark(w.now)
 	c, work := w.traffic.client, w.traffic.work
-	w.queue.push(w.now+w.traffic.draw(), evArrival, 0)
+	w.queue.push(w.traffic.draw(w.now), evArrival, 0)
 	w.Totals.Arrivals++
 	if w.clients[c].wait > 0 {
 		return w.canvass(c, work)

@@ -33,6 +33,7 @@ type replica struct {
 	due      int64  // no query present meets its deadline before
 	jobs     []job  // heap of the queries present, by tag
 	est      *probe.Estimator
+	blind    bool  // its estimator does not know its RIF
 	cost     int64 // work multiplier, parts per 10,000
 	cores    int64 // allocation, thousandths of a core
 	spare    int64 // beyond it while the machine is quiet, parts per 10,000 of it
@@ -191,17 +192,24 @@ func (r *replica) down(i int) int {
 	return i
 }
 
-// newEstimator is a replica's estimator as real replicas have it.
-func newEstimator() *probe.Estimator {
-	e, err := probe.NewEstimator(probe.EstimatorConfig{})
+// newEstimator is a replica's estimator, the one that real replicas have.
+func newEstimator(sc *Scenario) *probe.Estimator {
+	e, err := probe.NewEstimator(sc.Estimator)
 	if err != nil {
-		panic(err) // the zero value asks for the defaults
+		panic(err) // the scenario is valid
 	}
 	return e
 }
 
+// tag is the RIF by which the estimator keeps latencies.
+func (r *replica) tag() uint32 {
+	if r.blind {
+		return 0
+	}
+	return uint32(len(r.jobs))
+}
+
 // reading answers a probe: RIF now, and the latency that a query arriving now may expect.
 func (r *replica) reading(now engine.Instant) engine.Reading {
-	rif := uint32(len(r.jobs))
-	return engine.Reading{RIF: rif, Latency: r.est.Estimate(now, rif)}
+	return engine.Reading{RIF: uint32(len(r.jobs)), Latency: r.est.Estimate(now, r.tag())}
 }

@@ -3,6 +3,8 @@ package sim
 import (
 	"errors"
 	"strconv"
+
+	"github.com/headroom-lb/headroom/engine/probe"
 )
 
 // Spans of simulated time, in nanoseconds.
@@ -67,6 +69,10 @@ type Scenario struct {
 	// it, as the mean of its last ReportMean such spans; 0 is never.
 	ReportEvery int64
 	ReportMean  int
+	// Estimator is what replicas remember of their latencies; zero takes its defaults. RIFBlind
+	// replicas estimate from all their queries alike, whatever RIF these met.
+	Estimator probe.EstimatorConfig
+	RIFBlind  bool
 	// Tick is how often each client sends what probes are due without a query; 0 is never.
 	Tick int64
 	// Detect is how long the clients take to notice that a replica died or came back.
@@ -75,6 +81,9 @@ type Scenario struct {
 	Later int
 	// Script is what changes in the course of a run, in order.
 	Script []Change
+	// Recorded, if any, is the traffic in the place of random one, see [Scenario.Replay]. Load then
+	// changes nothing.
+	Recorded []Arrival
 }
 
 // MeanWork is the mean demand of a query, ns of one core.
@@ -123,7 +132,9 @@ func (s *Scenario) Validate() error {
 		check("tick", s.Tick, 0, 1000*Second),
 		check("detect", s.Detect, 0, 60*Second),
 		check("later", int64(s.Later), 0, int64(s.Replicas)-1),
+		s.Estimator.Validate(),
 		s.checkScript(),
+		s.checkRecorded(),
 	)
 }
 

@@ -10,6 +10,8 @@ type traffic struct {
 	scale    int64 // of the demand, and its mean
 	mean     int64
 	gap      int64 // mean time between arrivals, ns
+	recorded []Arrival
+	next     int // of those
 	hash     uint64
 	client   int32 // of the query that arrives next
 	work     int64
@@ -23,6 +25,7 @@ func newTraffic(sc *Scenario) traffic {
 		demand:   sc.Demand,
 		scale:    sc.Work,
 		mean:     sc.MeanWork(),
+		recorded: sc.Recorded,
 	}
 	t.setLoad(sc)
 	return t
@@ -46,12 +49,22 @@ func cost(sc *Scenario, i int) int64 {
 	return whole
 }
 
-// draw settles the next query and returns the time until it arrives.
-func (t *traffic) draw() int64 {
+// draw settles the next query and returns the instant at which it arrives: never after the last
+// recorded one.
+func (t *traffic) draw(now int64) int64 {
+	if len(t.recorded) > 0 {
+		if t.next == len(t.recorded) {
+			return never
+		}
+		a := &t.recorded[t.next]
+		t.next++
+		t.client, t.work = a.Client, a.Work
+		return a.At
+	}
 	gap := t.arrivals.exponential(t.gap)
 	t.client = int32(t.arrivals.below(t.clients))
 	t.work = t.demand.draw(&t.demands, t.scale, t.mean)
-	return gap
+	return now + gap
 }
 
 // mark stirs a query that has arrived into the hash of the traffic.

@@ -87,13 +87,13 @@ func NewWorld(sc Scenario, spec string, mk Maker) (*World, error) {
 	for i := range w.replicas {
 		w.ids[i] = engine.IDOf(Name(i))
 		w.index.add(w.ids[i], int32(i))
-		w.replicas[i].est = newEstimator()
+		w.replicas[i].est = newEstimator(&sc)
 		w.settle(i)
 		if w.replicas[i].listed {
 			w.members = append(w.members, int32(i))
 		}
 	}
-	w.queue.push(w.traffic.draw(), evArrival, 0)
+	w.queue.push(w.traffic.draw(0), evArrival, 0)
 	if err := w.SetSpec(spec); err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (w *World) admit(id int32) {
 		return
 	}
 	r.fault(q)
-	q.met = r.est.Arrive(engine.Instant(w.now), uint32(len(r.jobs)))
+	q.met = r.est.Arrive(engine.Instant(w.now), r.tag())
 	r.advance(w.now)
 	r.admit(q, id, w.sc.Deadline)
 	w.retune(q.replica)
