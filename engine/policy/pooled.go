@@ -257,6 +257,14 @@ func (p *pooled) uses() uint32 {
 
 // Probes spends the probe credit on distinct eligible replicas.
 func (p *pooled) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
+	if k := p.probesDue(now); k != 0 {
+		return drawEligible(p.set, k, dst)
+	}
+	return dst
+}
+
+// probesDue spends the probe credit, and says on how many; there are as many eligible replicas.
+func (p *pooled) probesDue(now engine.Instant) uint32 {
 	eligible := uint32(p.set.Eligible())
 	due := (p.h[wDecisions]*p.c.ProbeRate - p.h[wSpent]) / probe.Unit
 	wanted := min(due, uint64(eligible)) // no replica twice: what is over goes
@@ -269,12 +277,11 @@ func (p *pooled) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 	if due == 0 && p.c.Idle > 0 && uint64(now)-uint64(last) >= uint64(p.c.Idle) {
 		k = min(uint32(p.c.MinPool), eligible)
 	}
-	if k == 0 {
-		return dst
+	if k != 0 {
+		p.h[wProbed], p.h[wProbedAt] = 1, uint64(now)
+		p.h[wProbesDue] += uint64(k)
 	}
-	p.h[wProbed], p.h[wProbedAt] = 1, uint64(now)
-	p.h[wProbesDue] += uint64(k)
-	return drawEligible(p.set, k, dst)
+	return k
 }
 
 // drawEligible appends k distinct eligible replicas, uniform without replacement (Floyd's subset

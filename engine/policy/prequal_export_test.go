@@ -8,5 +8,8 @@ func ConfigOf(p engine.Policy) PrequalConfig {
 	if err := s.split(fields(p.Spec())[1:]); err != nil {
 		panic(err)
 	}
-	return s.prequal()
+	if s.choice("variant", "paper", "keen") == "keen" {
+		return s.prequal(DefaultPrequalKeen)
+	}
+	return s.prequal(DefaultPrequal)
 }

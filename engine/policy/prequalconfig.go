@@ -31,8 +31,9 @@ func (c *PrequalConfig) validate() error {
 	return v.err()
 }
 
-func (s *settings) prequal() PrequalConfig {
-	c := DefaultPrequal(s.uint64("seed", 0))
+// prequal reads the settings of a variant, given its defaults.
+func (s *settings) prequal(of func(seed uint64) PrequalConfig) PrequalConfig {
+	c := of(s.uint64("seed", 0))
 	s.poolSize(&c.PoolConfig)
 	c.Quantile = s.parts("quantile", c.Quantile)
 	s.poolRates(&c.PoolConfig)
@@ -44,8 +45,15 @@ func (s *settings) prequal() PrequalConfig {
 
 // spec prints what differs from the defaults, in a fixed order.
 func (c *PrequalConfig) spec() string {
-	d := DefaultPrequal(c.Seed)
-	l := newLine("prequal").seed(c.Seed)
+	return c.print(newLine("prequal").seed(c.Seed), DefaultPrequal(c.Seed))
+}
+
+// keenSpec is the same of the keen variant.
+func (c *PrequalConfig) keenSpec() string {
+	return c.print(newLine("prequal").seed(c.Seed).set("variant", "keen"), DefaultPrequalKeen(c.Seed))
+}
+
+func (c *PrequalConfig) print(l *line, d PrequalConfig) string {
 	c.printSize(l)
 	l.parts("quantile", c.Quantile, d.Quantile)
 	c.printRates(l)

@@ -73,7 +73,7 @@ func (c *PrequalSyncConfig) validate() error {
 
 // Settings of one mode alone.
 var (
-	asyncOnly = []string{"pool", "max_age", "probe_rate", "remove_rate", "delta", "min_pool", "idle", "reuse", "fit"}
+	asyncOnly = []string{"variant", "pool", "max_age", "probe_rate", "remove_rate", "delta", "min_pool", "idle", "reuse", "fit"}
 	syncOnly  = []string{"probes", "wait"}
 )
 
@@ -85,7 +85,10 @@ func (s *settings) prequalMode() (engine.Policy, error) {
 		return NewPrequalSync(s.prequalSync())
 	}
 	s.foreign(syncOnly, "sync")
-	return NewPrequal(s.prequal())
+	if s.choice("variant", "paper", "keen") == "keen" {
+		return NewPrequalKeen(s.prequal(DefaultPrequalKeen))
+	}
+	return NewPrequal(s.prequal(DefaultPrequal))
 }
 
 // foreign refuses settings that mean something in another mode only.

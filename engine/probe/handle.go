@@ -1,6 +1,10 @@
 package probe
 
-import "github.com/headroom-lb/headroom/engine"
+import (
+	"math/bits"
+
+	"github.com/headroom-lb/headroom/engine"
+)
 
 // A rule whose order is not that of the pool walks the entries by handle, as bits of a word.
 
@@ -9,6 +13,20 @@ func (p *Pool) Used() uint64 { return p.used() }
 
 // Open is the set of handles whose replica this query may go to.
 func (p *Pool) Open() uint64 { return p.open() }
+
+// Cold is how many of some entries are at or below the threshold.
+func (p *Pool) Cold(among uint64) (n int) {
+	for ; among != 0; among &= among - 1 {
+		if uint32(p.rec(uint32(bits.TrailingZeros64(among)))[recRIF]) <= p.threshold {
+			n++
+		}
+	}
+	return n
+}
+
+// Median is the lower median of the known latencies among some entries, or
+// engine.UnknownLatency.
+func (p *Pool) Median(among uint64) engine.Duration { return latencyOf(p.median(among)) }
 
 // Slot is the candidate of an entry.
 func (p *Pool) Slot(h uint32) uint32 { return uint32(p.rec(h & (MaxPool - 1))[recSlot]) }

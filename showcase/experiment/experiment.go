@@ -47,7 +47,7 @@ type run struct {
 }
 
 // All lists the experiments.
-func All() []Experiment { return []Experiment{sinkhole()} }
+func All() []Experiment { return []Experiment{sinkhole(), variant()} }
 
 // Named finds an experiment.
 func Named(name string) (Experiment, bool) {
