@@ -141,11 +141,11 @@ func (w *twin) weigh(e *twinEntry) {
 // failures are remembered.
 func pause(t *rapid.T) engine.Instant {
 	const often = 9
-	i := rapid.IntRange(0, 6*often+4).Draw(t, "pause")
+	i := rapid.IntRange(0, 6*often+6).Draw(t, "pause")
 	if i < 6*often {
 		return [often]engine.Instant{0, 0, 0, 1, 20, 150, 999, 1000, -50}[i%often]
 	}
-	return [...]engine.Instant{1, 4, 5, 159, 161}[i-6*often] * engine.Instant(engine.Second)
+	return [...]engine.Instant{30, 200, 1000, 4000, 5000, 159_000, 161_000}[i-6*often] * engine.Instant(engine.Millisecond)
 }
 
 // times is how often an outcome comes in a walk: mostly once, seldom as often as it takes for it to

@@ -79,9 +79,7 @@ func (p *PrequalKeen) Probes(now engine.Instant, dst []engine.ID) []engine.ID {
 	if due == 0 {
 		return dst
 	}
-	if now >= p.due {
-		p.expire(now)
-	}
+	p.usual.Expire(now)
 	unit, slots := p.unit(), p.set.EligibleSlots()
 	var places [MaxProbes + keenDraws]uint32 // in slots, of those taken, ascending
 	taken := places[:0]

@@ -131,7 +131,17 @@ func (w *twin) record(now engine.Instant, id engine.ID, rd engine.Reading) (engi
 		uses++
 	}
 	e := twinEntry{id: id, at: w.now, asked: rd.Asked, rif: rd.RIF, lat: rd.Latency, rawRIF: rd.RIF, rawLat: rd.Latency, uses: uint32(uses), seq: w.nextSeq()}
-	w.weigh(&e)
+	if w.keen != nil {
+		w.keen.usual = append(w.keen.usual, twinReading{w.now, rd.RIF})
+		if w.is("what is ranked is smoothed") {
+			w.weigh(&e)
+			rd.Latency = e.lat
+		}
+		e.lat = w.smooth(id, rd)
+	}
+	if !w.is("what is ranked is smoothed") {
+		w.weigh(&e)
+	}
 	for i, old := range w.pool {
 		if old.id != id || w.is("duplicates kept") {
 			continue
@@ -213,6 +223,9 @@ func (w *twin) forget(now engine.Instant, id engine.ID, asked engine.Instant) er
 	}
 	w.tick(now)
 	w.drop(id, min(asked, w.now))
+	if w.keen != nil {
+		w.unanswered(id)
+	}
 	return nil
 }
 
@@ -236,6 +249,9 @@ func (w *twin) probes(now engine.Instant) (due []engine.ID) {
 	}
 	w.probed, w.probeAt = true, w.now
 	w.count.ProbesDue += uint64(k)
+	if w.keen != nil {
+		return w.keenProbes(k, eligible)
+	}
 	for top := len(eligible) - k; top < len(eligible); top++ {
 		id := w.cs[eligible[w.draw(top+1)]].ID
 		if slices.Contains(due, id) && !w.is("probes with replacement") {

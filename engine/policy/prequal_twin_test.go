@@ -29,6 +29,7 @@ type twin struct {
 	probeAt engine.Instant
 	errs    aversionTwin
 	count   engine.Counters
+	keen    *keenTwin // nil but for the keen variant
 }
 
 type twinEntry struct {
@@ -154,6 +155,13 @@ func (w *twin) setCandidates(now engine.Instant, cs []engine.Candidate) {
 			delete(w.errs.past, id)
 		}
 	}
+	if w.keen != nil {
+		for id := range w.keen.past {
+			if _, ok := w.candidate(id); !ok {
+				delete(w.keen.past, id)
+			}
+		}
+	}
 	w.trim()
 }
 
@@ -224,8 +232,16 @@ func (w *twin) before(a, b twinEntry, median engine.Duration) bool {
 	if ha != hb {
 		return hb != w.is("order of hot and cold swapped")
 	}
-	if (ha && !w.is("hot by latency") || w.is("cold by RIF")) && a.rif != b.rif {
+	if (ha && !w.is("hot by latency") && !w.is("hot by weight") || w.is("cold by RIF")) && a.rif != b.rif {
 		return a.rif < b.rif
+	}
+	if w.keen != nil {
+		if c := w.weight(a).Cmp(w.weight(b)); c != 0 {
+			return c < 0
+		}
+		if a.rif != b.rif {
+			return a.rif < b.rif
+		}
 	}
 	if w.is("latency in units of its own") {
 		a.lat, b.lat = a.lat/5, b.lat/5
