@@ -7,7 +7,7 @@ import (
 	"github.com/headroom-lb/headroom/engine"
 )
 
-func newestCounts(mk PoolMaker, seed uint64, steps int) error {
+func (o order) newestCounts(mk PoolMaker, seed uint64, steps int) error {
 	return walking(mk, quiet+"pool=6 reuse=3", 12, seed, quietConfig, func(w *poolWalk) error {
 		for i := range steps {
 			w.now += engine.Instant(1 + w.next(60)) // no two at one instant: the oldest is one
@@ -24,7 +24,7 @@ func newestCounts(mk PoolMaker, seed uint64, steps int) error {
 			if err != nil {
 				return err
 			}
-			if err := w.admission(before, after, w.fleet[slot].ID, rd, a, 6); err != nil {
+			if err := w.admission(before, after, w.fleet[slot].ID, rd, a, 6, o.smooths); err != nil {
 				return fmt.Errorf("reading %d: %w", i, err)
 			}
 		}
@@ -33,7 +33,7 @@ func newestCounts(mk PoolMaker, seed uint64, steps int) error {
 }
 
 // admission checks what became of a reading.
-func (w *poolWalk) admission(before, after []engine.Entry, id engine.ID, rd engine.Reading, a engine.Admission, limit int) error {
+func (w *poolWalk) admission(before, after []engine.Entry, id engine.ID, rd engine.Reading, a engine.Admission, limit int, smooths bool) error {
 	was, is := of(before, id), of(after, id)
 	want, gone := engine.Admitted, engine.ID(0)
 	older := func(e engine.Entry) bool { return rd.Asked < e.Asked }
@@ -51,7 +51,8 @@ func (w *poolWalk) admission(before, after []engine.Entry, id engine.ID, rd engi
 	if a != want {
 		return fmt.Errorf("admission %d, want %d: %+v among %+v", a, want, rd, before)
 	}
-	if want != engine.DroppedStale && (is == nil || is.At != w.now || is.Asked != rd.Asked || is.RIF != rd.RIF || is.Latency != rd.Latency) {
+	if want != engine.DroppedStale && (is == nil || is.At != w.now || is.Asked != rd.Asked || is.RIF != rd.RIF ||
+		is.RawLatency != rd.Latency || is.Latency != rd.Latency && !smooths) {
 		return fmt.Errorf("%+v became %+v", rd, is)
 	}
 	for _, e := range before {
@@ -119,7 +120,7 @@ func compensated(mk PoolMaker, seed uint64, steps int) error {
 }
 
 // removalsAlternate gives entries so many uses that only removal takes them.
-func removalsAlternate(mk PoolMaker, seed uint64, steps int) error {
+func (o order) removalsAlternate(mk PoolMaker, seed uint64, steps int) error {
 	c := quietConfig
 	c.quantile, c.maxAge, c.windowAge = 5000, engine.Second, engine.Second
 	settings := "aversion=off idle=0 pool=8 min_pool=1 reuse=1000000 remove_rate=1 quantile=0.5 window=16"
@@ -151,7 +152,7 @@ func removalsAlternate(mk PoolMaker, seed uint64, steps int) error {
 			}
 			es := ranked(d.before)
 			for _, e := range es {
-				if turn%2 == 0 && better(es[gone], e, w.threshold()) {
+				if turn%2 == 0 && o.better(w, es[gone], e, w.threshold()) {
 					return fmt.Errorf("call %d: %+v left as the worst, and %+v is worse", i, es[gone], e)
 				}
 				if turn%2 == 1 && e.At < es[gone].At {
@@ -297,10 +298,11 @@ func failureDrops(mk PoolMaker, seed uint64, steps int) error {
 
 // twice walks two machines alike, but for what change does to the second, and wants the same
 // places and regimes. No two entries are equal.
-func twice(mk PoolMaker, seed uint64, steps int, change func(w *poolWalk) error) error {
+func twice(mk PoolMaker, seed uint64, steps int, scale engine.Duration, change func(w *poolWalk) error) error {
 	settings := "aversion=off idle=0 pool=8 quantile=0.5 max_age=5us window=16 seed=3"
 	return walking(mk, settings, 30, seed, quietConfig, func(a *poolWalk) error {
 		return walking(mk, settings, 30, seed, quietConfig, func(b *poolWalk) error {
+			a.scale, b.scale = scale, scale
 			if err := change(b); err != nil {
 				return err
 			}
@@ -332,7 +334,7 @@ func twice(mk PoolMaker, seed uint64, steps int, change func(w *poolWalk) error)
 }
 
 func renamed(mk PoolMaker, seed uint64, steps int) error {
-	return twice(mk, seed, steps, func(w *poolWalk) error {
+	return twice(mk, seed, steps, 1, func(w *poolWalk) error {
 		for i := range w.fleet {
 			w.fleet[i].ID = engine.IDOf(fmt.Sprint("another-", 31*i))
 		}
@@ -340,6 +342,6 @@ func renamed(mk PoolMaker, seed uint64, steps int) error {
 	})
 }
 
-func scaled(mk PoolMaker, seed uint64, steps int) error {
-	return twice(mk, seed, steps, func(w *poolWalk) error { w.scale = 1000; return nil })
+func (o order) scaled(mk PoolMaker, seed uint64, steps int) error {
+	return twice(mk, seed, steps, o.scale, func(w *poolWalk) error { w.scale *= 1000; return nil })
 }

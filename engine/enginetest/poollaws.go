@@ -18,33 +18,40 @@ type PoolLaw struct {
 
 // PoolLaws are the laws of hot-cold and of the pool. They look from outside: a machine's
 // entries before and after a call, and what it decided.
-func PoolLaws() []PoolLaw {
+func PoolLaws() []PoolLaw { return poolLaws(paper) }
+
+func poolLaws(o order) []PoolLaw {
 	return []PoolLaw{
-		{"any cold one on offer decides, none faster; else the least RIF", hotColdRule},
+		{"any cold one on offer decides, none " + o.faster + "; else the least RIF", o.hotColdRule},
 		{"the threshold is the quantile of recent readings, whatever the pool holds", thresholdRule},
 		{"raising the quantile never shrinks the cold set", coldSetGrows},
 		{"the hot branch is reached, and the cold one", bothBranches},
 		{"ties are not settled by position, and not alike for all", tiesDiffer},
 		{"a pool stays within its bound, one entry for each replica", bounded},
-		{"the newest reading of a replica counts; a full pool lets its oldest go", newestCounts},
+		{"the newest reading of a replica counts; a full pool lets its oldest go", o.newestCounts},
 		{"no entry is older than it may be", aged},
 		{"a decision takes one use of one entry, and the last use takes the entry", charged},
 		{"whatever branch decides, its replica's RIF grows by one and no other", compensated},
-		{"one entry leaves before each decision, the worst and the oldest in turn", removalsAlternate},
+		{"one entry leaves before each decision, the worst and the oldest in turn", o.removalsAlternate},
 		{"probes and removals come at the rates set, to within one", ratesAreExact},
 		{"probes go to distinct eligible replicas", probesAreDistinct},
 		{"the rounded reuse budget keeps its mean", budgetKeepsItsMean},
 		{"a failure drops the entry of its replica", failureDrops},
 		{"who fails alone ranks behind, for a time, and a fault of all ranks nobody behind", failureRanksBehind},
 		{"renaming replicas renames decisions", renamed},
-		{"scaling all latencies changes nothing", scaled},
+		{"scaling all latencies changes nothing", o.scaled},
 	}
 }
 
 // TestPool checks every law of pools over several walks.
 func TestPool(t *testing.T, mk PoolMaker) {
 	t.Helper()
-	for _, law := range PoolLaws() {
+	testPool(t, PoolLaws(), mk)
+}
+
+func testPool(t *testing.T, laws []PoolLaw, mk PoolMaker) {
+	t.Helper()
+	for _, law := range laws {
 		t.Run(law.Name, func(t *testing.T) {
 			for seed := range uint64(4) {
 				if err := law.Check(mk, seed, 1500); err != nil {
@@ -85,7 +92,7 @@ func deciding(mk PoolMaker, settings string, n int, seed uint64, steps int, look
 	return nil
 }
 
-func hotColdRule(mk PoolMaker, seed uint64, steps int) error {
+func (o order) hotColdRule(mk PoolMaker, seed uint64, steps int) error {
 	return deciding(mk, "", 12, seed, steps, func(w *poolWalk, d *decision) error {
 		t := w.threshold()
 		offered := ranked(w.offered(d.before, d.tried))
@@ -119,7 +126,7 @@ func hotColdRule(mk PoolMaker, seed uint64, steps int) error {
 			return fmt.Errorf("%+v decided, and it says %+v", *chosen, d.Decision)
 		}
 		for _, e := range offered {
-			if better(e, *chosen, t) {
+			if o.better(w, e, *chosen, t) {
 				return fmt.Errorf("%+v decided at threshold %d, and %+v is better", *chosen, t, e)
 			}
 		}

@@ -19,6 +19,7 @@ type poolWalk struct {
 	fleet  []engine.Candidate
 	x      uint64
 	window []windowed // RIFs said within windowAge, as the machine heard them
+	lately []windowed // the last mostLately of them
 	config poolConfig
 	scale  engine.Duration // of latencies
 	done   func()
@@ -67,6 +68,8 @@ func (w *poolWalk) record(slot int, rd engine.Reading) (engine.Admission, error)
 	w.shed()
 	w.window = append(w.window, windowed{w.now, rd.RIF})
 	w.window = w.window[max(0, len(w.window)-w.config.window):]
+	w.lately = append(w.lately, windowed{w.now, rd.RIF})
+	w.lately = w.lately[max(0, len(w.lately)-mostLately):]
 	if rd.Latency > 0 {
 		rd.Latency *= w.scale
 	}
@@ -131,9 +134,18 @@ func ranked(es []engine.Entry) []engine.Entry {
 	return es
 }
 
-// better reports whether a comes strictly before b by hot-cold, RIF, latency and receipt; the
-// tie-break after those is the machine's own.
-func better(a, b engine.Entry, threshold uint32) bool {
+// order is what variants of hot-cold differ in.
+type order struct {
+	faster  string                                                      // in the name of a law
+	better  func(w *poolWalk, a, b engine.Entry, threshold uint32) bool // whether a comes strictly before b
+	smooths bool                                                        // latencies of readings
+	scale   engine.Duration                                             // of latencies, where rounding does not show
+}
+
+var paper = order{faster: "faster", better: better, scale: 1}
+
+// better goes by hot-cold, RIF, latency and receipt; the tie-break after those is the machine's own.
+func better(_ *poolWalk, a, b engine.Entry, threshold uint32) bool {
 	ha, hb := a.RIF > threshold, b.RIF > threshold
 	switch {
 	case ha != hb:

@@ -54,14 +54,17 @@ func (m twinMachine) Snapshot(dst []byte) ([]byte, error) { return dst, nil }
 func (m twinMachine) Restore([]byte) error                { return engine.ErrBlock }
 func (m twinMachine) SetInFlight([]engine.InFlight) error { return nil }
 
-func twins(f fault) enginetest.PoolMaker {
+func twins(variant string, f fault) enginetest.PoolMaker {
 	return func(settings string) enginetest.Maker {
 		return func() (engine.Machine, func(), error) {
-			p, err := policy.Parse("prequal " + settings)
+			p, err := policy.Parse("prequal variant=" + variant + " " + settings)
 			if err != nil {
 				return nil, nil, err
 			}
 			w := newTwin(policy.ConfigOf(p))
+			if variant == "keen" {
+				w = newKeenTwin(policy.ConfigOf(p))
+			}
 			w.fault = f
 			return twinMachine{w}, func() {}, nil
 		}
@@ -70,7 +73,7 @@ func twins(f fault) enginetest.PoolMaker {
 
 func TestTheTwinKeepsTheLawsOfPools(t *testing.T) {
 	for _, law := range enginetest.PoolLaws() {
-		assert.NoError(t, law.Check(twins(""), 1, 500), law.Name)
+		assert.NoError(t, law.Check(twins("paper", ""), 1, 500), law.Name)
 	}
 }
 
@@ -85,7 +88,7 @@ func TestTheLawsOfPoolsNoticeEveryPlantedFault(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(4) {
 				for _, law := range enginetest.PoolLaws() {
-					if err := law.Check(twins(f), seed, 300); err != nil {
+					if err := law.Check(twins("paper", f), seed, 300); err != nil {
 						t.Logf("%s: %v", law.Name, err)
 						return
 					}
@@ -122,7 +125,7 @@ func TestEachLawOfPoolsNoticesItsFault(t *testing.T) {
 		at := slices.IndexFunc(laws, func(l enginetest.PoolLaw) bool { return l.Name == law })
 		if assert.GreaterOrEqual(t, at, 0, law) {
 			assert.Contains(t, slices.Concat(faults, aversionFaults), f)
-			assert.Error(t, laws[at].Check(twins(f), 1, 800), "%s, with the fault %q", law, f)
+			assert.Error(t, laws[at].Check(twins("paper", f), 1, 800), "%s, with the fault %q", law, f)
 		}
 	}
 }
