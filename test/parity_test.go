@@ -34,6 +34,8 @@ func specs() (all []string) {
 		"prequal seed=2 pool=40 quantile=0 remove_rate=0.25 probe_rate=1.4142",
 		"prequal seed=3 quantile=1 remove_rate=0 reuse=2.5 idle=5us",
 		"prequal seed=4 pool=17 min_pool=5 aversion=off window_age=3us",
+		"prequal seed=5 variant=keen",
+		"prequal seed=6 variant=keen pool=40 probe_rate=1.4142 quantile=0.3 max_age=20us window=16",
 		"prequal seed=5 mode=sync",
 		"prequal seed=6 mode=sync probes=16 wait=3 quantile=0.3 window=16 window_age=3us",
 	)

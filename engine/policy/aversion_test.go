@@ -37,7 +37,7 @@ func ends(t *testing.T, e *engine.Engine, now engine.Instant, id engine.ID, o en
 const sec = engine.Instant(engine.Second)
 
 // Every policy over a pool has the same aversion.
-var averse = []string{"prequal seed=1", "linear seed=1", "c3 seed=1"}
+var averse = []string{"prequal seed=1", "prequal seed=1 variant=keen", "linear seed=1", "c3 seed=1"}
 
 func TestAversionWeighsWhatIsBeyondTheUsual(t *testing.T) {
 	const ms = engine.Millisecond

@@ -16,7 +16,8 @@ import (
 func fuzzed() []string {
 	return append(policy.Names(),
 		"prequal pool=2 min_pool=1 max_age=1us window=3 reuse=1", "prequal pool=20 quantile=0 remove_rate=2.5 probe_rate=0.3 max_age=3us",
-		"prequal fit=strict pool=3 window_age=2us idle=1us", "prequal quantile=1 aversion=off pool=64 reuse=1.5")
+		"prequal fit=strict pool=3 window_age=2us idle=1us", "prequal quantile=1 aversion=off pool=64 reuse=1.5",
+		"prequal variant=keen", "prequal variant=keen pool=40 window=9 max_age=9us probe_rate=7")
 }
 
 // lineOf is a spec line that makes a policy: the given one, or one that its length chooses.

@@ -15,7 +15,7 @@ import (
 // keenTwin is what the keen variant has beside the twin of Prequal.
 type keenTwin struct {
 	past  map[engine.ID][]twinPast // of each replica, readings with a latency and failed probes
-	usual []twinReading            // RIFs
+	usual []twinReading            // the last 128 RIFs
 }
 
 type twinPast struct {
@@ -110,9 +110,6 @@ func (w *twin) usualRIF() uint64 {
 		if engine.Duration(w.now-r.at) < w.c.WindowAge {
 			v = append(v, r.rif)
 		}
-	}
-	if !w.is("median of the window") {
-		v = v[max(0, len(v)-128):]
 	}
 	if len(v) == 0 {
 		return 0

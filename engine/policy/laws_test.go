@@ -19,7 +19,7 @@ func TestEveryPolicyKeepsTheLaws(t *testing.T) {
 	t.Run("prequal with short ages", func(t *testing.T) {
 		enginetest.TestPolicy(t, enginetest.Native(policy.Parse, "prequal seed=7 pool=4 quantile=0.3 max_age=20us window=16"))
 	})
-	for _, spec := range []string{"prequal seed=7 mode=sync", "prequal seed=7 mode=sync probes=5 wait=2 quantile=0.3 window=16 window_age=20us"} {
+	for _, spec := range []string{"prequal seed=7 variant=keen", "prequal seed=7 variant=keen pool=40 quantile=0.3 max_age=20us window=16", "prequal seed=7 mode=sync", "prequal seed=7 mode=sync probes=5 wait=2 quantile=0.3 window=16 window_age=20us"} {
 		t.Run(spec, func(t *testing.T) { enginetest.TestPolicy(t, enginetest.Native(policy.Parse, spec)) })
 	}
 }
@@ -111,7 +111,7 @@ func TestTheLawsNoticePlantedFaults(t *testing.T) {
 }
 
 func TestDecisionsReadingsAndReportsDoNotAllocate(t *testing.T) {
-	for _, name := range policy.Names() {
+	for _, name := range append(policy.Names(), "prequal variant=keen") {
 		e, cs := machine(t, name+" seed=7", 100)
 		now := engine.Instant(0)
 		var d engine.Decision
@@ -135,7 +135,7 @@ func TestDecisionsReadingsAndReportsDoNotAllocate(t *testing.T) {
 
 // A change of the set builds in what the last one left behind.
 func TestAChangeOfTheSetDoesNotAllocate(t *testing.T) {
-	for _, name := range policy.Names() {
+	for _, name := range append(policy.Names(), "prequal variant=keen") {
 		e, cs := machine(t, name+" seed=7", 50)
 		less := append(append([]engine.Candidate(nil), cs[:25]...), cs[26:]...)
 		assert.Zero(t, testing.AllocsPerRun(20, func() {

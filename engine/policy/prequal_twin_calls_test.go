@@ -132,7 +132,7 @@ func (w *twin) record(now engine.Instant, id engine.ID, rd engine.Reading) (engi
 	}
 	e := twinEntry{id: id, at: w.now, asked: rd.Asked, rif: rd.RIF, lat: rd.Latency, rawRIF: rd.RIF, rawLat: rd.Latency, uses: uint32(uses), seq: w.nextSeq()}
 	if w.keen != nil {
-		w.keen.usual = append(w.keen.usual, twinReading{w.now, rd.RIF})
+		w.keen.usual = append(w.keen.usual[max(0, len(w.keen.usual)-127):], twinReading{w.now, rd.RIF})
 		if w.is("what is ranked is smoothed") {
 			w.weigh(&e)
 			rd.Latency = e.lat

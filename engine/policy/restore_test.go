@@ -56,7 +56,7 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, at1 uint16, v1 uint64, at2 uint16, v2 uint64) {
 		for _, spec := range []string{
 			"prequal seed=7", "round_robin seed=7", "least_loaded seed=7", "locality seed=7 zone=zone-a",
-			"prequal seed=7 pool=40 fit=auto max_age=20us", "prequal seed=7 mode=sync window=9",
+			"prequal seed=7 pool=40 fit=auto max_age=20us", "prequal seed=7 mode=sync window=9", "prequal seed=7 variant=keen window=9",
 		} {
 			e, w := walked(t, spec, seed%16, 300)
 			block, err := e.Snapshot(nil)
