@@ -37,7 +37,7 @@ func TestProofIsThere(t *testing.T) {
 	for _, law := range enginetest.Laws() {
 		require.Contains(t, doc, "| "+law.Name+" |")
 	}
-	for _, law := range enginetest.PoolLaws() {
+	for _, law := range append(enginetest.PoolLaws(), enginetest.KeenLaws()...) {
 		require.Contains(t, doc, "| "+law.Name+" |")
 	}
 }

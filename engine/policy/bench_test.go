@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,7 @@ func machine(tb testing.TB, spec string, n int) (*engine.Engine, []engine.Candid
 }
 
 func BenchmarkDecide(b *testing.B) {
-	for _, name := range policy.Names() {
+	for _, name := range append(policy.Names(), "prequal variant=keen") {
 		for _, n := range []int{8, 64, 512, 4096} {
 			b.Run(name+"/"+strconv.Itoa(n), func(b *testing.B) {
 				e, cs := machine(b, name+" seed=7", n)
@@ -42,7 +43,7 @@ func BenchmarkDecide(b *testing.B) {
 				i := uint64(0)
 				for b.Loop() {
 					now += 1000
-					if name == "prequal" || name == "linear" || name == "c3" {
+					if strings.HasPrefix(name, "prequal") || name == "linear" || name == "c3" {
 						for range 2 {
 							i = i*6364136223846793005 + 1442695040888963407
 							_, _ = e.Record(now, cs[i>>33%uint64(n)].ID, engine.Reading{RIF: uint32(i >> 60), Latency: engine.Duration(i>>40 + 1000000), Asked: now})

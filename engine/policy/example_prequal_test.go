@@ -27,6 +27,27 @@ func ExamplePrequal() {
 	// Output: true cold 3
 }
 
+// The keen variant weighs what is in the way: b is faster by itself, and busier than usual.
+func ExamplePrequalKeen() {
+	p, err := policy.Parse("prequal seed=7 variant=keen")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e := engine.New(p, engine.Config{})
+	a, b, c := engine.IDOf("a"), engine.IDOf("b"), engine.IDOf("c")
+	_ = e.SetCandidates(0, []engine.Candidate{{ID: a}, {ID: b}, {ID: c}})
+	now := engine.Instant(engine.Millisecond)
+	_, _ = e.Record(now, a, engine.Reading{RIF: 1, Latency: 9 * engine.Millisecond, Asked: now})
+	_, _ = e.Record(now, b, engine.Reading{RIF: 7, Latency: 6 * engine.Millisecond, Asked: now})
+	_, _ = e.Record(now, c, engine.Reading{RIF: 1, Latency: 20 * engine.Millisecond, Asked: now})
+
+	var d engine.Decision
+	_ = e.Decide(&engine.Query{Now: now}, &d)
+	fmt.Println(d.ID == a, d.Regime, d.RIF)
+	// Output: true cold 1
+}
+
 // With mode=sync the host probes for each query, and the query brings the answers.
 func ExamplePrequalSync() {
 	p, err := policy.Parse("prequal seed=7 mode=sync probes=3 wait=2")

@@ -9,7 +9,7 @@ import (
 // have left the windows that no call has let go yet.
 func (p *PrequalKeen) Entries(now engine.Instant, dst []engine.Entry) []engine.Entry {
 	used := p.pool.Used()
-	v := p.viewOf(now, p.pool.Median(used), p.window.At(now), p.usual.At(now))
+	v := p.viewOf(now, used, p.window.At(now), p.usual.At(now))
 	return p.inOrder(&v, used, dst)
 }
 
@@ -37,8 +37,7 @@ func (p *PrequalKeen) Explain(now engine.Instant, _ engine.Key, x *engine.Explan
 	before := p.Entries(now, nil)
 	p.settle(now)
 	open := p.pool.Open()
-	median := p.pool.Median(open)
-	v := p.view(now, median)
+	v := p.view(now, open)
 	offers := p.inOrder(&v, open, nil)
 	p.show(x, before, p.Entries(now, nil), offers)
 	if len(offers) < p.c.MinPool {
@@ -55,7 +54,7 @@ func (p *PrequalKeen) because(v *keenView, best *engine.Entry, offered, cold int
 	}
 	latency, how := best.Latency, ""
 	if latency == engine.UnknownLatency {
-		latency, how = engine.Duration(v.standIn), ", the median of the others, its own being unknown"
+		latency, how = max(v.standIn, 0), ", the median of the others, its own being unknown"
 	}
 	busy := (v.unit + keenRIF*uint64(best.RIF)) * probe.Unit / v.unit
 	age := engine.Duration(v.now - best.At)

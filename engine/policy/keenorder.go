@@ -34,56 +34,70 @@ func weigh(latency uint64, rif uint32, unit uint64, age engine.Duration) (w keen
 type keenView struct {
 	now       engine.Instant
 	unit      uint64
-	standIn   uint64 // for a latency that is not known
+	standIn   engine.Duration // for a latency that is not known: the median of those compared, or unknown
 	threshold uint32
 }
 
-func (p *PrequalKeen) view(now engine.Instant, latency engine.Duration) keenView {
-	return p.viewOf(now, latency, p.window.Threshold(), p.usual.Threshold())
+// view is what some entries are compared with now.
+func (p *PrequalKeen) view(now engine.Instant, among uint64) keenView {
+	return p.viewOf(now, among, p.window.Threshold(), p.usual.Threshold())
 }
 
-func (p *PrequalKeen) viewOf(now engine.Instant, latency engine.Duration, threshold, median uint32) keenView {
-	return keenView{now, unitOf(median), uint64(max(latency, 0)), threshold}
+func (p *PrequalKeen) viewOf(now engine.Instant, among uint64, threshold, median uint32) keenView {
+	v := keenView{now: now, unit: unitOf(median), standIn: engine.UnknownLatency, threshold: threshold}
+	if p.pool.Mute() {
+		v.standIn = p.pool.Median(among)
+	}
+	return v
+}
+
+// latency is one that stands for what is not known: the median, or nothing.
+func (v *keenView) latency(l engine.Duration) uint64 {
+	if l == engine.UnknownLatency {
+		l = max(v.standIn, 0)
+	}
+	return uint64(l)
 }
 
 // keenPlace is an entry's place in the order, but for ties.
 type keenPlace struct {
 	hot    uint64 // RIF and one for a hot entry, or 0
 	weight keenWeight
-	// Ties.
-	rif     uint32
-	latency uint64
-	at      engine.Instant
-	slot    uint32
 }
 
 func (p *PrequalKeen) place(v *keenView, h uint32) (k keenPlace) {
 	rif, latency, at := p.pool.Said(h)
-	k.rif, k.latency, k.at, k.slot = rif, uint64(latency), at, p.pool.Slot(h)
-	if latency == engine.UnknownLatency {
-		k.latency = v.standIn
-	}
 	if rif > v.threshold {
 		k.hot = uint64(rif) + 1
 	}
-	k.weight = weigh(k.latency, rif, v.unit, engine.Duration(v.now-at))
+	k.weight = weigh(v.latency(latency), rif, v.unit, engine.Duration(v.now-at))
 	return k
 }
 
-func (p *PrequalKeen) before(a, b *keenPlace) bool {
+// before reports whether entry i, whose place is a, comes before entry j in b.
+func (p *PrequalKeen) before(v *keenView, a, b *keenPlace, i, j uint32) bool {
 	switch {
 	case a.hot != b.hot:
 		return a.hot < b.hot
 	case a.weight != b.weight:
 		return a.weight.less(b.weight)
-	case a.rif != b.rif:
-		return a.rif < b.rif
-	case a.latency != b.latency:
-		return a.latency < b.latency
-	case a.at != b.at:
-		return a.at > b.at
 	}
-	return p.set.Tie(a.slot) < p.set.Tie(b.slot)
+	return p.earlier(v, i, j)
+}
+
+// earlier settles equal places.
+func (p *PrequalKeen) earlier(v *keenView, i, j uint32) bool {
+	a, la, ta := p.pool.Said(i)
+	b, lb, tb := p.pool.Said(j)
+	switch {
+	case a != b:
+		return a < b
+	case v.latency(la) != v.latency(lb):
+		return v.latency(la) < v.latency(lb)
+	case ta != tb:
+		return ta > tb
+	}
+	return p.set.Tie(p.pool.Slot(i)) < p.set.Tie(p.pool.Slot(j))
 }
 
 // find is the first of some entries in the order, or the last; there is at least one.
@@ -92,7 +106,7 @@ func (p *PrequalKeen) find(v *keenView, among uint64, last bool) (found uint32) 
 	best := p.place(v, found)
 	for among &= among - 1; among != 0; among &= among - 1 {
 		h := uint32(bits.TrailingZeros64(among))
-		if k := p.place(v, h); p.before(&k, &best) != last {
+		if k := p.place(v, h); p.before(v, &k, &best, h, found) != last {
 			found, best = h, k
 		}
 	}

@@ -109,7 +109,7 @@ func (p *PrequalKeen) settle(now engine.Instant) {
 		switch p.nextRemoval() {
 		case probe.Worst:
 			used := p.pool.Used()
-			v := p.view(now, p.pool.Median(used))
+			v := p.view(now, used)
 			p.pool.Remove(p.find(&v, used, true))
 		case probe.Oldest:
 			p.pool.RemoveOldest()
@@ -129,11 +129,10 @@ func (p *PrequalKeen) Decide(now engine.Instant, _ engine.Key) error {
 		p.fallback(n, cold, p.window.Threshold())
 		return nil
 	}
-	median := p.pool.Median(open)
-	v := p.view(now, median)
+	v := p.view(now, open)
 	p.pool.Take(now, p.find(&v, open, false), n, cold)
 	if d := &p.set.Out; d.Latency == engine.UnknownLatency {
-		d.Latency = median
+		d.Latency = v.standIn
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ func (p *Pool) Cold(among uint64) (n int) {
 	return n
 }
 
+// Mute reports whether an entry is there that says no latency.
+func (p *Pool) Mute() bool { return p.unknown > 0 }
+
 // Median is the lower median of the known latencies among some entries, or
 // engine.UnknownLatency.
 func (p *Pool) Median(among uint64) engine.Duration { return latencyOf(p.median(among)) }

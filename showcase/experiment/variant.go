@@ -42,17 +42,17 @@ var settings = []setting{
 }
 
 const (
-	variantWarm  = 20 * sim.Second
-	variantUntil = 80 * sim.Second
+	variantWarm  = 15 * sim.Second
+	variantUntil = 55 * sim.Second
 )
 
 func variant() Experiment {
 	return Experiment{
 		Name:  "variant",
-		About: "Prequal as the paper has it against its keen variant: latency in ten kinds of fleets, and whether probes forget anybody.",
+		About: "Prequal as the paper has it against its keen variant: latency in thirteen fleets, and whether probes forget anybody.",
 		Keys:  []string{"fleet", "variant"},
 		Columns: []Column{
-			{Name: "failed", Unit: "%", About: "of queries, after twenty seconds to settle; a missed deadline fails too", digits: 3},
+			{Name: "failed", Unit: "%", About: "of queries, after fifteen seconds to settle; a missed deadline fails too", digits: 3},
 			{Name: "p50", Unit: "ms", About: "of successes"},
 			{Name: "p90", Unit: "ms", About: "of successes"},
 			{Name: "p99", Unit: "ms", About: "of successes"},
