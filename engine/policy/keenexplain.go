@@ -48,22 +48,28 @@ func (p *PrequalKeen) Explain(now engine.Instant, _ engine.Key, x *engine.Explan
 }
 
 func (p *PrequalKeen) because(v *keenView, best *engine.Entry, offered, cold int) string {
-	if cold == 0 {
-		return "has the least RIF (" + itoa(int(best.RIF)) + ") of the entries on offer, which are all hot (" +
-			itoa(offered) + ", above " + itoa(int(v.threshold)) + ")"
-	}
-	latency, how := best.Latency, ""
-	if latency == engine.UnknownLatency {
-		latency, how = max(v.standIn, 0), ", the median of the others, its own being unknown"
-	}
-	busy := (v.unit + keenRIF*uint64(best.RIF)) * probe.Unit / v.unit
-	age := engine.Duration(v.now - best.At)
-	stale := uint64(keenStale+min(age, mostAge)) / uint64(keenStale/probe.Unit)
 	limit := "there is no threshold"
 	if v.threshold != engine.NoThreshold {
 		limit = "RIF at most " + itoa(int(v.threshold))
 	}
-	return "weighs least of the " + itoa(cold) + " cold entries on offer (" + limit + "): latency " + latencyText(latency) + how +
+	switch cold {
+	case 0:
+		return "has the least RIF (" + itoa(int(best.RIF)) + ") of the entries on offer, which are all hot (" +
+			itoa(offered) + ", above " + itoa(int(v.threshold)) + ")"
+	case 1:
+		return "is the only cold one (" + limit + ") of the " + itoa(offered) + " entries on offer"
+	}
+	latency := latencyText(best.Latency)
+	if best.Latency == engine.UnknownLatency {
+		latency = "unknown as all are"
+		if v.standIn != engine.UnknownLatency {
+			latency = latencyText(v.standIn) + ", the median of the others, its own being unknown"
+		}
+	}
+	busy := (v.unit + keenRIF*uint64(best.RIF)) * probe.Unit / v.unit
+	age := engine.Duration(v.now - best.At)
+	stale := uint64(keenStale+min(age, mostAge)) / uint64(keenStale/probe.Unit)
+	return "weighs least of the " + itoa(cold) + " cold entries on offer (" + limit + "): latency " + latency +
 		", times " + decimal(busy) + " for RIF " + itoa(int(best.RIF)) + " where the median is " + itoa(int(v.unit/10)-1) +
 		", times " + decimal(stale) + " for an age of " + latencyText(age) + "; " + itoa(offered-cold) + " are hot"
 }
