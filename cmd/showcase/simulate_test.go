@@ -18,7 +18,7 @@ func TestSimulateMistakes(t *testing.T) {
 		args string
 		says string
 	}{
-		{"simulate", "give an experiment: sinkhole; see showcase simulate --list"},
+		{"simulate", "give an experiment: sinkhole, variant; see showcase simulate --list"},
 		{"simulate nowhere", `there is no experiment "nowhere"; see showcase simulate --list`},
 		{"simulate sinkhole ramp", `"ramp" is left over: give one experiment`},
 		{"simulate --list sinkhole", "--list takes no experiment"},
@@ -48,7 +48,7 @@ func TestSimulateHelpListAndCompletion(t *testing.T) {
 	assert.Contains(t, out, "sinkhole  Replicas that fail fast look idle.")
 	assert.Contains(t, out, "5 seeds, 100 replicas, 100 clients")
 	out, _, _ = runShowcase(t, "__complete", "simulate", "")
-	assert.Equal(t, "sinkhole\n:4\n", out)
+	assert.Equal(t, "sinkhole\nvariant\n:4\n", out)
 	out, _, _ = runShowcase(t, "__complete", "simulate", "sinkhole", "--only", "")
 	assert.Contains(t, out, "\none of four\n")
 	assert.Contains(t, out, "\nejection\n")

@@ -167,6 +167,20 @@ func TestAversionAvoidsASinkhole(t *testing.T) {
 	assert.Less(t, cell(t, r, "shipped", "p99"), 1.5*cell(t, r, "off", "p99"))
 }
 
+// The keen variant shortens the tail, and its probes forget nobody.
+func TestTheKeenVariantShortensTheTail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four worlds of a minute")
+	}
+	r, err := Run(t.Context(), variant(), Options{Size: Size{2, 20, 20}, Workers: 2, Only: "at 1.1"})
+	require.NoError(t, err)
+	assert.Less(t, cell(t, r, "keen", "p99"), 0.95*cell(t, r, "paper", "p99"))
+	assert.Zero(t, cell(t, r, "keen", "failed"))
+	assert.Greater(t, cell(t, r, "keen", "least probed"), 3.0)
+	assert.Less(t, cell(t, r, "keen", "least probed"), 80.0, "probes are aimed")
+	assert.Greater(t, cell(t, r, "paper", "least probed"), 80.0)
+}
+
 // The meter counts every query that the world knows of, once.
 func TestMeterAndWorldAgree(t *testing.T) {
 	sc := sim.Weather()
