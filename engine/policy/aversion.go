@@ -15,12 +15,20 @@ import (
 // it exceeds the usual by makes a reading's latency 1 + 100 times as much, and so its RIF with the
 // next query in it, since a hundred times no RIF would be none. The usual is twice the share of
 // failures among this client's last few hundred queries, so that a fault which all replicas share
-// turns it away from none; at most errorExcused, or none would be avoided where most fail.
+// turns it away from none. It is nothing where those that failed lately mostly fail again: then it
+// is they who fail, however many they are.
 type aversion struct {
 	off   bool
 	set   *engine.Set
-	usual *uint64 // state: the share of failures, in parts of errorOne
+	words *[aversionHead]uint64
 }
+
+// The fixed words that aversion keeps: shares of failures, in parts of errorOne.
+const (
+	wUsual = iota // of this client's queries
+	wAgain        // of those to replicas that had failed lately
+	aversionHead
+)
 
 // The words of a slot that aversion keeps: the first of a policy that has it.
 const (
@@ -30,12 +38,13 @@ const (
 )
 
 const (
-	errorOne     = 1 << 30 // every query failed
-	errorWeight  = 100
-	errorHalf    = 5 * engine.Second
-	errorMemory  = 256 // queries
-	errorExcused = 3 * errorOne / 10
-	oneTime      = 1 << 16 // a factor of one
+	errorOne    = 1 << 30 // every query failed
+	errorWeight = 100
+	errorHalf   = 5 * engine.Second
+	usualMemory = 256 // queries
+	againMemory = 16
+	errorLately = errorOne / 20 // an average above it is of one who failed lately: for ten seconds, once
+	oneTime     = 1 << 16       // a factor of one
 )
 
 // faded is a replica's error average now.
@@ -52,17 +61,28 @@ func (a *aversion) observe(now engine.Instant, slot uint32, o engine.Outcome) (f
 	if a.off || o == engine.OutcomeCancelled {
 		return false
 	}
-	w := a.set.Words(slot)
-	if o == engine.OutcomeSuccess {
-		*a.usual -= *a.usual / errorMemory
-		if w[wErrors] != 0 {
-			setErrors(w, now, 4*faded(w, now)/5)
-		}
-		return false
+	w, h := a.set.Words(slot), a.words
+	average := uint64(0)
+	if w[wErrors] != 0 {
+		average = faded(w, now)
 	}
-	*a.usual += (errorOne - *a.usual) / errorMemory
-	setErrors(w, now, (4*faded(w, now)+errorOne)/5)
-	return true
+	failed = o != engine.OutcomeSuccess
+	h[wUsual] = share(h[wUsual], usualMemory, failed)
+	if average > errorLately {
+		h[wAgain] = share(h[wAgain], againMemory, failed)
+	}
+	if failed || average != 0 {
+		setErrors(w, now, share(average, 5, failed))
+	}
+	return failed
+}
+
+// share moves an average by a part of the way to all or to nothing.
+func share(average, part uint64, up bool) uint64 {
+	if up {
+		return average + (errorOne-average)/part
+	}
+	return average - average/part
 }
 
 // setErrors is the average from now on; one of nothing leaves no trace.
@@ -84,7 +104,13 @@ func (a *aversion) rank(now engine.Instant, in *probe.Incoming, rd *engine.Readi
 }
 
 // excused is how much may fail at any replica.
-func (a *aversion) excused() uint64 { return min(2**a.usual, errorExcused) }
+func (a *aversion) excused() uint64 {
+	usual := a.words[wUsual]
+	if a.words[wAgain] > (errorOne+usual)/2 {
+		return 0
+	}
+	return 2 * usual
+}
 
 // averse is a reading as ranked for a replica that fails so much more than is usual.
 func averse(excess uint64, rif uint32, latency engine.Duration) (uint32, engine.Duration) {
@@ -114,5 +140,5 @@ func (a *aversion) valid() bool {
 			return false
 		}
 	}
-	return *a.usual <= errorOne
+	return max(a.words[wUsual], a.words[wAgain]) <= errorOne
 }

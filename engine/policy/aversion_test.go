@@ -64,15 +64,33 @@ func TestAversionWeighsWhatIsBeyondTheUsual(t *testing.T) {
 	}
 }
 
-// Where most fail, some are still avoided: not more than three in ten is excused.
-func TestAversionExcusesNoMoreThanThreeInTen(t *testing.T) {
+// Where most fail, nothing is excused once it is seen that it is always the same; where all fail
+// alike, twice the usual is.
+func TestAversionTellsASharedFaultFromThoseWhoFail(t *testing.T) {
 	for _, spec := range averse {
-		e, cs := machine(t, spec, 30)
-		ends(t, e, 0, cs[0].ID, engine.OutcomeFailure, 2000)
-		_, latency := ranks(t, e, 0, cs[0].ID, engine.Reading{Latency: 1000})
-		assert.InDelta(t, 71_000, float64(latency), 1, spec)
-		ends(t, e, 0, cs[1].ID, engine.OutcomeFailure, 1)
-		_, latency = ranks(t, e, 0, cs[1].ID, engine.Reading{Latency: 1000})
+		e, cs := machine(t, spec, 40)
+		for i := range 400 { // three of four fail always
+			o := engine.OutcomeFailure
+			if i%4 == 0 {
+				o = engine.OutcomeSuccess
+			}
+			ends(t, e, 0, cs[i%40].ID, o, 1)
+		}
+		_, latency := ranks(t, e, 0, cs[1].ID, engine.Reading{Latency: 1000})
+		assert.Greater(t, latency, engine.Duration(80_000), spec)
+		_, latency = ranks(t, e, 0, cs[4].ID, engine.Reading{Latency: 1000})
+		assert.EqualValues(t, 1000, latency, spec)
+
+		e, cs = machine(t, spec, 40)
+		for i := range 4000 { // everybody fails two of five
+			o := engine.OutcomeSuccess
+			if i/40%5 < 2 {
+				o = engine.OutcomeFailure
+			}
+			ends(t, e, 0, cs[i*7%40].ID, o, 1)
+		}
+		ends(t, e, 0, cs[2].ID, engine.OutcomeFailure, 1)
+		_, latency = ranks(t, e, 0, cs[2].ID, engine.Reading{Latency: 1000})
 		assert.EqualValues(t, 1000, latency, spec)
 	}
 }

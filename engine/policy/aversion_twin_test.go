@@ -14,6 +14,7 @@ import (
 type aversionTwin struct {
 	past map[engine.ID][]twinOutcome
 	all  []bool // failed, over all replicas
+	late []bool // failed, over those that had failed lately
 }
 
 type twinOutcome struct {
@@ -24,7 +25,7 @@ type twinOutcome struct {
 // aversionFaults are the mistakes that a twin with aversion could make.
 var aversionFaults = []fault{
 	"aversion forgotten", "failures never fade", "failures fade by readings", "failures fade twice as fast", "shared faults count",
-	"shared faults are all excused", "the usual counts once", "the usual is the last few", "a RIF of none stays", "failures are all or nothing",
+	"the same who fail are excused", "shared faults are never excused for long", "once is lately for ever", "the usual counts once", "the usual is the last few", "a RIF of none stays", "failures are all or nothing",
 	"cancelled queries count", "unknown latency of the failing is usual",
 }
 
@@ -38,6 +39,9 @@ func (w *twin) learn(id engine.ID, o engine.Outcome) (failed bool) {
 		return false
 	}
 	failed = o != engine.OutcomeSuccess
+	if w.failing(id) > twinOne/20 || w.is("once is lately for ever") && len(w.errs.past[id]) > 0 {
+		w.errs.late = append(w.errs.late, failed)
+	}
 	w.errs.past[id] = append(w.errs.past[id], twinOutcome{w.now, failed})
 	w.errs.all = append(w.errs.all, failed)
 	return failed
@@ -63,11 +67,13 @@ func (w *twin) fade(average int64, while engine.Duration) int64 {
 func (w *twin) failing(id engine.ID) (average int64) {
 	var last engine.Instant
 	for _, o := range w.errs.past[id] {
-		average = 4 * w.fade(average, engine.Duration(o.at-last))
+		average = w.fade(average, engine.Duration(o.at-last))
 		if o.failed {
-			average += twinOne
+			average += (twinOne - average) / 5
+		} else {
+			average -= average / 5
 		}
-		if average /= 5; w.is("failures are all or nothing") && o.failed {
+		if w.is("failures are all or nothing") && o.failed {
 			average = twinOne
 		}
 		last = o.at
@@ -76,26 +82,33 @@ func (w *twin) failing(id engine.ID) (average int64) {
 }
 
 func (w *twin) excused() int64 {
-	memory, share := int64(256), int64(0)
+	memory := int64(256)
 	if w.is("the usual is the last few") {
 		memory = 8
 	}
-	for _, failed := range w.errs.all {
+	usual, again := twinShare(w.errs.all, memory), twinShare(w.errs.late, 16)
+	limit := (twinOne + usual) / 2
+	if w.is("shared faults are never excused for long") {
+		limit = usual
+	}
+	switch {
+	case w.is("shared faults count"), again > limit && !w.is("the same who fail are excused"):
+		return 0
+	case w.is("the usual counts once"):
+		return usual
+	}
+	return 2 * usual
+}
+
+func twinShare(outcomes []bool, memory int64) (share int64) {
+	for _, failed := range outcomes {
 		if failed {
 			share += (twinOne - share) / memory
 		} else {
 			share -= share / memory
 		}
 	}
-	switch {
-	case w.is("shared faults count"):
-		return 0
-	case w.is("shared faults are all excused"):
-		return 2 * share
-	case w.is("the usual counts once"):
-		return min(share, twinOne*3/10)
-	}
-	return min(2*share, twinOne*3/10)
+	return share
 }
 
 // weigh makes an entry that of a replica that fails.

@@ -46,8 +46,8 @@ const (
 	wFallbacks
 	wProbesDue
 	wHeld
-	wUsual // share of failures, see aversion
-	pooledHead
+	wAversion  // aversion's words
+	pooledHead = wAversion + aversionHead
 )
 
 // pooledSlot is how many words of a slot the core has.
@@ -76,7 +76,7 @@ func (p *pooled) Layout() engine.Layout {
 func (p *pooled) attach(fixed []uint64, s *engine.Set, fresh bool) {
 	p.set = s
 	p.h = (*[pooledHead]uint64)(fixed)
-	p.errs = aversion{off: !p.c.Aversion, set: s, usual: &p.h[wUsual]}
+	p.errs = aversion{off: !p.c.Aversion, set: s, words: (*[aversionHead]uint64)(p.h[wAversion:])}
 	p.pool.Bind(fixed[pooledHead:p.words()], s, fresh)
 	p.refit(s.Eligible())
 }

@@ -37,8 +37,8 @@ const (
 	wSyncFallbacks
 	wSyncReadings
 	wSyncProbesDue
-	wSyncUsual // share of failures, see aversion
-	syncHead
+	wSyncAversion // aversion's words
+	syncHead      = wSyncAversion + aversionHead
 )
 
 // PrequalSyncConfig is everything that can be set of [PrequalSync]. The quantile is in parts per
@@ -156,7 +156,7 @@ func (p *PrequalSync) Layout() engine.Layout {
 func (p *PrequalSync) Bind(fixed []uint64, s *engine.Set, _ bool) {
 	p.Set = s
 	p.h = (*[syncHead]uint64)(fixed)
-	p.errs = aversion{off: !p.c.Aversion, set: s, usual: &p.h[wSyncUsual]}
+	p.errs = aversion{off: !p.c.Aversion, set: s, words: (*[aversionHead]uint64)(p.h[wSyncAversion:])}
 	p.window.Bind(fixed[syncHead:])
 	clear(p.words)
 	p.ballot.Bind(p.words, s, true)
