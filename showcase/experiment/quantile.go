@@ -27,6 +27,11 @@ func quantile() Experiment {
 			})
 		}
 	}
+	all := at(.94, sim.T2())
+	all.WorkOnly = false
+	for _, q := range []string{"0.84", "0.99", "1"} {
+		ts = append(ts, trial{keys: []string{"all latencies", q}, fleet: all, spec: "prequal quantile=" + q})
+	}
 	return bench(Experiment{
 		Name: "quantile",
 		About: "What the one number of the hot-cold rule does: from 0, least RIF alone, to 1, least latency alone, " +

@@ -15,7 +15,7 @@ func T3() Scenario { return paper("t3", 0, whole) }
 func paper(name string, share, cost int) Scenario {
 	s := base(name)
 	s.Load, s.Spare, s.SpareMost, s.Weather, s.Demand = 9000, 0, 60_000, 30*Second, DemandGauss
-	s.OldShare, s.OldCost = share, cost
+	s.OldShare, s.OldCost, s.WorkOnly = share, cost, true
 	return s
 }
 
@@ -23,6 +23,6 @@ func paper(name string, share, cost int) Scenario {
 // for ever, and the fleet is a tenth over its allocation.
 func Antagonists() Scenario {
 	s := base("antagonists")
-	s.Load, s.Noisy, s.Demand = 11_000, 2, DemandGauss
+	s.Load, s.Noisy, s.Demand, s.WorkOnly = 11_000, 2, DemandGauss, true
 	return s
 }

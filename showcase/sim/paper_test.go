@@ -124,3 +124,18 @@ func TestT1TellsRulesApart(t *testing.T) {
 	assert.Less(t, p99["prequal"], 300*Millisecond)
 	assert.Zero(t, bad["prequal"])
 }
+
+// A sixth of the queries need no work and finish at once, whoever waits. If a replica takes them for
+// latencies, one that is far behind, where nothing else finishes, seems the fastest of all.
+func TestQueriesWithoutWorkAreNoLatencies(t *testing.T) {
+	failed := map[bool]uint64{}
+	for _, only := range []bool{true, false} {
+		sc := small(T3())
+		sc.Load, sc.WorkOnly = 9400, only
+		w := world(t, sc, "prequal quantile=1")
+		require.NoError(t, w.Run(20*Second))
+		failed[only] = w.Totals.Errors * whole / w.Totals.Arrivals
+	}
+	assert.Less(t, failed[true], uint64(10), "parts per 10,000")
+	assert.Greater(t, failed[false], uint64(100), "the failure that it is about is not there")
+}

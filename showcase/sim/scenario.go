@@ -57,6 +57,10 @@ type Scenario struct {
 	// is 13/12 of it.
 	Demand Demand
 	Work   int64
+	// WorkOnly keeps queries that need no work out of the replicas' estimates of latency. One in
+	// six of the paper's demands is such: they finish at once however many others wait, and where
+	// all others do, nothing else finishes, and a replica that is far behind seems the fastest.
+	WorkOnly bool
 	// Deadline of a query from its arrival; a replica drops a query at its deadline.
 	Deadline int64
 	// Network is the one-way delay; each leg of a probe adds an exponential ProbeJitter.

@@ -210,10 +210,13 @@ func (w *World) ring(i int32) {
 		id := r.leave(w.queries, 0)
 		q := &w.queries[id]
 		r.finished++
-		if q.end == endFailed {
+		switch {
+		case q.end == endFailed:
 			r.failed++
 			r.est.Fail(engine.Instant(w.now), q.met)
-		} else {
+		case w.sc.WorkOnly && q.work == 0:
+			r.est.Withdraw(q.met)
+		default:
 			r.est.Finish(engine.Instant(w.now), q.met)
 		}
 		w.finish(id, q.end)
