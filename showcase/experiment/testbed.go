@@ -161,12 +161,17 @@ func bench(e Experiment, gs []gauge, ts []trial) Experiment {
 	return e
 }
 
-// measure runs one world and reads the gauges.
-func (t trial) measure(ctx context.Context, gs []gauge, size Size, seed uint64) ([]float64, error) {
+// scene is the fleet at its size, with as many noisy machines in proportion.
+func (t trial) scene(size Size, seed uint64) sim.Scenario {
 	sc := t.fleet
 	sc.Seed, sc.Replicas, sc.Clients = seed, size.Replicas, size.Clients
 	sc.Noisy = (t.fleet.Noisy*size.Replicas + t.fleet.Replicas - 1) / t.fleet.Replicas
-	w, err := sim.NewWorld(sc, t.spec, sim.Maker{Machine: rule{around: t.around}.machine})
+	return sc
+}
+
+// measure runs one world and reads the gauges.
+func (t trial) measure(ctx context.Context, gs []gauge, size Size, seed uint64) ([]float64, error) {
+	w, err := sim.NewWorld(t.scene(size, seed), t.spec, sim.Maker{Machine: rule{around: t.around}.machine})
 	if err != nil {
 		return nil, err
 	}
