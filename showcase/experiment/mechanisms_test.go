@@ -63,9 +63,10 @@ func TestTheRemoverRemoves(t *testing.T) {
 func TestReuseHasToBeLimited(t *testing.T) {
 	shipped, unlimited := ablations[0].trial(ablationRates[1]), ablated{spec: " reuse=1000000"}.trial(ablationRates[1])
 	gs := choose("RIF p99.9")
-	a, err := shipped.measure(t.Context(), gs, Size{1, 30, 30}, 1)
+	size := Size{1, 60, 60} // far from where a fleet is small
+	a, err := shipped.measure(t.Context(), gs, size, 1)
 	require.NoError(t, err)
-	b, err := unlimited.measure(t.Context(), gs, Size{1, 30, 30}, 1)
+	b, err := unlimited.measure(t.Context(), gs, size, 1)
 	require.NoError(t, err)
 	assert.Greater(t, b[0], 1.3*a[0])
 }

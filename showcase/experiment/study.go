@@ -22,16 +22,19 @@ type Options struct {
 // ErrOptions says that the options are wrong.
 var ErrOptions = errors.New("cannot run")
 
-// validate checks what is not as the experiment has it.
+// validate checks a size. An experiment may have fewer replicas of its own than one can ask for.
 func validate(s, own Size) error {
+	fewest := MinReplicas
+	if s.Replicas == own.Replicas {
+		fewest = min(fewest, max(own.Replicas, 1))
+	}
 	for _, x := range []struct {
-		name              string
-		v, own, low, high int
+		name         string
+		v, low, high int
 	}{
-		{"seeds", s.Seeds, own.Seeds, 1, MaxSeeds}, {"replicas", s.Replicas, own.Replicas, MinReplicas, sim.MaxReplicas},
-		{"clients", s.Clients, own.Clients, 1, sim.MaxClients},
+		{"seeds", s.Seeds, 1, MaxSeeds}, {"replicas", s.Replicas, fewest, sim.MaxReplicas}, {"clients", s.Clients, 1, sim.MaxClients},
 	} {
-		if x.v != x.own && x.v < x.low || x.v > x.high {
+		if x.v < x.low || x.v > x.high {
 			return fmt.Errorf("%w: %s %d must be %d to %d", ErrOptions, x.name, x.v, x.low, x.high)
 		}
 	}
