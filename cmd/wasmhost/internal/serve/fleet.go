@@ -115,6 +115,10 @@ func (f *fleet) logOf(name string) *slog.Logger {
 
 // ServeHTTP gives a request to the first route that takes it.
 func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.several && climbs(r.URL.Path) {
+		http.Error(w, "the path has a segment . or .., which would be another route's to some: ask for the path that is meant", http.StatusBadRequest)
+		return
+	}
 	for {
 		rt := f.find(r)
 		if rt == nil {
