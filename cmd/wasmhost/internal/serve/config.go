@@ -117,6 +117,9 @@ func (c *Config) validate() error {
 		if err := setting.At("admin", lifecycle.CheckAddr("--admin", c.Admin)); err != nil {
 			return err
 		}
+		if c.Admin == c.Listen && !strings.HasSuffix(c.Admin, ":0") {
+			return setting.Errorf("admin", "%s is --listen's, too: choose another port", c.Admin)
+		}
 	}
 	if c.Drain < 0 {
 		return setting.Errorf("drain", "is %s: give 0 or more", c.Drain)

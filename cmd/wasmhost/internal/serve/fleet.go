@@ -115,6 +115,10 @@ func (f *fleet) logOf(name string) *slog.Logger {
 
 // ServeHTTP gives a request to the first route that takes it.
 func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.several && climbs(r.URL.Path) {
+		http.Error(w, "the path has a segment . or .., which would be another route's to some: ask for the path that is meant", http.StatusBadRequest)
+		return
+	}
 	for {
 		rt := f.find(r)
 		if rt == nil {
@@ -123,7 +127,7 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if rt.enter() {
 			defer rt.leave()
-			rt.handler.ServeHTTP(w, r)
+			rt.serve(w, r)
 			return
 		}
 	}

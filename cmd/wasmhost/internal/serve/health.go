@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,8 @@ func (h Health) validate(endpoints []Endpoint) error {
 			return setting.Errorf(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
 		}
 	}
-	if h.Path != "" && (!strings.HasPrefix(h.Path, "/") || strings.ContainsAny(h.Path, " #")) {
+	_, err := url.ParseRequestURI(h.Path)
+	if h.Path != "" && (err != nil || !strings.HasPrefix(h.Path, "/") || strings.ContainsAny(h.Path, " #")) {
 		return setting.Errorf("health_path", "is %q: give a path such as /healthz", h.Path)
 	}
 	for i, e := range endpoints {

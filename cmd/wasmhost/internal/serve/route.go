@@ -50,10 +50,16 @@ func (r *Route) UnmarshalYAML(n *yaml.Node) error {
 	}
 	r.own = &yaml.Node{Kind: yaml.MappingNode, Tag: n.Tag, Line: n.Line}
 	var errs []string
+	given := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
 		var err error
 		switch {
+		case given[key.Value]: // the decoder's check does not reach into a custom unmarshaller
+			err = setting.InLine(key, "%s is given twice", key.Value)
 		case key.Value == "name":
 			err = value.Decode(&r.Name)
 		case key.Value == "match":
@@ -67,6 +73,7 @@ func (r *Route) UnmarshalYAML(n *yaml.Node) error {
 		default:
 			err = setting.InLine(key, "unknown setting %s of a route: use name, match, %s", key.Value, strings.Join(perRoute, ", "))
 		}
+		given[key.Value] = true
 		if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) {
 			errs = append(errs, wrong.Errors...)
 		} else if err != nil {
@@ -112,9 +119,10 @@ func (c *Config) validateRoutes() error {
 		switch {
 		case byName[r.Name]:
 			return in(errors.New("another route has this name: name each once"))
-		case r.Match.Path != "" && (r.Match.Path[0] != '/' || strings.ContainsAny(r.Match.Path, " ?#%")):
+		case r.Match.Path != "" && (r.Match.Path[0] != '/' || strings.ContainsAny(r.Match.Path, " ?#%")),
+			strings.Contains(r.Match.Path, "//"), climbs(r.Match.Path):
 			return in(setting.At("match", fmt.Errorf("the path %q is none: give one such as /api, as it is after decoding", r.Match.Path)))
-		case strings.ContainsAny(r.Match.Host, " /:*@"):
+		case strings.ContainsAny(r.Match.Host, " /:*@"), r.Match.Host == ".":
 			return in(setting.At("match", fmt.Errorf("the host %q is none: give a name such as example.com, without port", r.Match.Host)))
 		}
 		r.Match.Host, r.Match.Path = strings.ToLower(strings.TrimSuffix(r.Match.Host, ".")), strings.TrimSuffix(r.Match.Path, "/")
@@ -151,8 +159,27 @@ func (m Match) takes(r *http.Request) bool {
 			return false
 		}
 	}
-	rest, ok := strings.CutPrefix(r.URL.Path, m.Path)
+	rest, ok := strings.CutPrefix(merged(r.URL.Path), m.Path)
 	return ok && (rest == "" || rest[0] == '/')
+}
+
+// merged is a path with one slash where there are several, as many replicas read it.
+func merged(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	return path
+}
+
+// climbs says whether a path has a segment "." or "..", also with parameters behind it or after a backslash: some replicas
+// would read the path as another one, which may be another route's.
+func climbs(path string) bool {
+	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 // before orders matches: one that takes a part of another's requests comes first.

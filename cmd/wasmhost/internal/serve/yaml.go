@@ -51,7 +51,10 @@ func (p *places) note(path string, n *yaml.Node) (err error) {
 	case yaml.DocumentNode:
 		return p.note(path, n.Content[0])
 	case yaml.AliasNode:
-		return p.note(path, n.Alias)
+		// A list or a map was looked at where it stands, and may hold itself or grow without end.
+		if n.Alias.Kind == yaml.ScalarNode {
+			return p.note(path, n.Alias)
+		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			below(n.Content[i].Value, n.Content[i], n.Content[i+1])
