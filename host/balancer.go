@@ -29,7 +29,7 @@ type Balancer struct {
 	comparison  atomic.Pointer[Comparison]
 	generations atomic.Uint64
 	changes     sync.Mutex // of policy: one at a time; taken before membership
-	previous    *Source    // what was live before the last swap; under changes
+	previous    *Source    // what was live before the last swap, nil once that is rolled back; under changes
 	leaving     leaving
 	news        news
 

@@ -197,9 +197,11 @@ func (b *Balancer) Promote(ctx context.Context) error {
 }
 
 // ErrNothingBefore says that there is nothing to go back to.
-var ErrNothingBefore = errors.New("nothing to roll back: no canary runs and no swap was made")
+var ErrNothingBefore = errors.New("nothing to roll back: no canary runs, and no swap was made or the last one is rolled back already; to go forward, swap")
 
-// Rollback ends the canary if one runs, and else swaps back to what was live before the last swap.
+// Rollback ends the canary if one runs, and else swaps back to what was live before the last swap, or is
+// [ErrNothingBefore]. It goes one step back and never forward: after it there is nothing to go back to until the
+// next swap.
 func (b *Balancer) Rollback(ctx context.Context) error {
 	defer b.announce()
 	b.changes.Lock()
@@ -216,7 +218,11 @@ func (b *Balancer) Rollback(ctx context.Context) error {
 	case b.previous == nil:
 		return ErrNothingBefore
 	}
-	return b.swap(ctx, *b.previous, ChangeRollback)
+	if err := b.swap(ctx, *b.previous, ChangeRollback); err != nil {
+		return err
+	}
+	b.previous = nil
+	return nil
 }
 
 // endCanary puts another in the place of the one that runs, if any, and returns that one. Its

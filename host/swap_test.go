@@ -127,8 +127,12 @@ func TestRollbackUndoesASwap(t *testing.T) {
 	require.NoError(t, b.Swap(ctx, natively("random seed=2")))
 	require.NoError(t, b.Rollback(ctx))
 	assert.Equal(t, "round_robin seed=1", b.Spec())
-	require.NoError(t, b.Rollback(ctx))
-	assert.Equal(t, "random seed=2", b.Spec(), "a rollback can be rolled back")
+	assert.ErrorIs(t, b.Rollback(ctx), ErrNothingBefore, "a second one does not go forward")
+	assert.Equal(t, "round_robin seed=1", b.Spec())
+	require.NoError(t, b.Swap(ctx, natively("random seed=3")))
+	assert.ErrorIs(t, b.Swap(ctx, natively("nonsense")), engine.ErrConfig)
+	require.NoError(t, b.Rollback(ctx), "what was refused leaves the way back")
+	assert.Equal(t, "round_robin seed=1", b.Spec())
 }
 
 func TestACanaryGetsItsShare(t *testing.T) {

@@ -33,7 +33,7 @@ inside this binary, or in the one given with --module. Flags override the file g
 The admin listener answers /metrics, /healthz, /readyz, /pool, /spec and POST /status; GET / lists them.
 With routes in the file, each part of the requests has replicas, a policy and a pool of its own.
 With --config, SIGHUP reads the file again: routes, endpoints, spec, module and certificate change under traffic, and a file that is wrong
-changes nothing. SIGTERM closes the listener, waits for open requests, and exits 0.`,
+changes nothing; without --config there is nothing to read, and the proxy serves on. SIGTERM closes the listener, waits for open requests, and exits 0.`,
 		Example: `  wasmhost serve --endpoint http://127.0.0.1:9001 --endpoint http://127.0.0.1:9002
   wasmhost serve --listen :8080 --spec 'prequal quantile=0.9 probe_rate=2' --endpoint http://10.0.0.1:80
   wasmhost serve --endpoints-file endpoints.json
@@ -62,11 +62,13 @@ changes nothing. SIGTERM closes the listener, waits for open requests, and exits
 			if err != nil {
 				return badInput("%w", err)
 			}
+			// SIGHUP is always caught: unheard it would end the proxy.
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, syscall.SIGHUP)
+			defer signal.Stop(hangup)
+			c.Hangup = hangup
 			if file != "" || c.Edge.TLS() {
-				hangup := make(chan os.Signal, 1)
-				signal.Notify(hangup, syscall.SIGHUP)
-				defer signal.Stop(hangup)
-				c.Again, c.Hangup = read, hangup
+				c.Again = read
 			}
 			err = serve.Run(cmd.Context(), c, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})))
 			var input *serve.InputError

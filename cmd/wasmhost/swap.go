@@ -20,7 +20,7 @@ func newSwapCmd() *cobra.Command {
 lost, and what the old policy knows is handed over. What is refused leaves the old policy serving.
 
 With --canary a share of the queries goes to the new policy; --share changes the share, --promote makes it the policy,
---rollback ends it, or without a canary goes back to before the last swap. With --compare the new policy decides every
+--rollback ends it, or without a canary goes back to before the last swap, one step and never forward. With --compare the new policy decides every
 query beside the old one, and --compared shows where they differ.`,
 		Example: `  wasmhost swap 127.0.0.1:9901 --spec 'prequal quantile=0.9'
   wasmhost swap 127.0.0.1:9901 --spec my_policy --module my-policy.wasm --canary 0.05

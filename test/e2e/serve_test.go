@@ -309,6 +309,17 @@ func post(t *testing.T, url, body string) int {
 }
 
 // TestUnreachableEndpoint starts with an endpoint that is not there: a warning, and every query is served.
+// A signal to reload does no harm where there is no file to read.
+func TestHangupWithoutAFileServesOn(t *testing.T) {
+	_, a := startReplica(t, "a", "127.0.0.1:0")
+	p, proxy, _ := startProxy(t, []string{a})
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
+	p.find(&p.stderr, `(nothing to reload: the proxy was started without --config)`)
+	status, _, _ := get(proxy)
+	require.Equal(t, http.StatusOK, status)
+	require.Zero(t, p.stop(syscall.SIGTERM))
+}
+
 func TestUnreachableEndpoint(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

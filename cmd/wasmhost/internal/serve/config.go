@@ -43,7 +43,7 @@ type Config struct {
 	Routes    []Route     `yaml:"routes" help:"parts of the requests with replicas and a policy of their own; what one does not set is as outside"`
 	Cache     string      `yaml:"-"` // folder for compiled code; empty for none
 
-	// Again reads the same configuration anew, and Hangup says when; nil where there is no file to read.
+	// Again reads the same configuration anew, nil where there is no file to read; Hangup says when.
 	Again  func() (Config, error) `yaml:"-"`
 	Hangup <-chan os.Signal       `yaml:"-"`
 

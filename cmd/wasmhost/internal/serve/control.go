@@ -71,7 +71,7 @@ const controlHelp = `POST /swap      {"spec":"prequal quantile=0.9"}: change the
 POST /canary    the same with ?share=0.05: that share of the queries goes to it
 POST /share     {"share":0.2}: change the canary's share
 POST /promote   make the canary the policy
-POST /rollback  end the canary, or go back to before the last swap
+POST /rollback  end the canary, or go back to before the last swap, once
 POST /compare   the same as /swap: decide every query a second time, beside; GET shows the differences, DELETE ends it
 POST /reload    read the --config file again, as SIGHUP does
 GET  /record    what the recorder holds, for wasmhost replay; ?last=10s for less

@@ -49,6 +49,7 @@ func TestThePolicyIsChangedThroughTheAdminListener(t *testing.T) {
 		{"POST", "/swap", `{}`, 400, "no spec: name the policy"},
 		{"POST", "/swap", `{"speck":"random"}`, 400, `such as {"spec":"prequal quantile=0.9"}`},
 		{"POST", "/rollback", "", 200, `"spec": "round_robin seed=1"`},
+		{"POST", "/rollback", "", 409, "rolled back already"},
 		{"POST", "/share", `{"share":0.5}`, 409, "no canary runs"},
 		{"POST", "/canary?share=1.5", `{"spec":"random"}`, 400, "give a part of one"},
 		{"POST", "/canary", `{"spec":"random"}`, 400, `share "": give a part of one`},
@@ -132,7 +133,6 @@ func TestAModuleIsSentToTheAdminListener(t *testing.T) {
 	step("/promote")
 	respec(theirs, "a promoted canary is")
 	step("/rollback") // of the spec
-	step("/rollback") // of that
 	status, body = send(code)
 	require.Equal(t, 200, status, body)
 	step("/rollback")

@@ -120,6 +120,8 @@ func hostEndpoints(endpoints []Endpoint) []host.Endpoint {
 func (r *reloader) onSignal(ctx context.Context) {
 	done, err := r.reload(ctx)
 	switch {
+	case errors.Is(err, errNoConfig):
+		r.log.Warn(err.Error())
 	case err != nil:
 		r.log.Error("the configuration was not taken; the old one serves on", "error", err)
 	case len(done) == 0:
