@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// pair is a certificate with its key, and what they were read from.
-type pair struct {
+// Pair is a certificate with its key, and what they were read from.
+type Pair struct {
+	cert, key   string
 	certificate tls.Certificate
 	digest      [sha256.Size]byte
 }
 
-// loadPair reads a certificate and its key. Its errors name the file and the way out.
-func loadPair(certFile, keyFile string) (*pair, error) {
+// LoadPair reads a certificate and its key. Its errors name the file and the way out.
+func LoadPair(certFile, keyFile string) (*Pair, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert %s cannot be read: %w", certFile, errors.Unwrap(err))
@@ -29,7 +30,7 @@ func loadPair(certFile, keyFile string) (*pair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tls-key %s cannot be read: %w", keyFile, errors.Unwrap(err))
 	}
-	p := &pair{digest: sha256.Sum256(append(append(cert[:len(cert):len(cert)], 0), key...))}
+	p := &Pair{cert: certFile, key: keyFile, digest: sha256.Sum256(append(append(cert[:len(cert):len(cert)], 0), key...))}
 	if p.certificate, err = tls.X509KeyPair(cert, key); err != nil {
 		return nil, fmt.Errorf("--tls-cert %s and --tls-key %s are no pair: %w; give PEM files of one certificate and its own key", certFile, keyFile, err)
 	}
@@ -39,43 +40,42 @@ func loadPair(certFile, keyFile string) (*pair, error) {
 // Certificates is the pair that a listener shows, which can be replaced while it serves.
 type Certificates struct {
 	log *slog.Logger
-	now atomic.Pointer[pair]
+	now atomic.Pointer[Pair]
 
-	mu        sync.Mutex
-	cert, key string
-	refused   string // what was last said of files that are no pair
+	mu      sync.Mutex
+	refused string // what was last said of files that are no pair
 }
 
 // NewCertificates reads the pair of a config with TLS.
 func NewCertificates(c Config, log *slog.Logger) (*Certificates, error) {
-	p, err := loadPair(c.TLSCert, c.TLSKey)
+	p, err := LoadPair(c.TLSCert, c.TLSKey)
 	if err != nil {
 		return nil, err
 	}
-	s := &Certificates{log: log, cert: c.TLSCert, key: c.TLSKey}
+	s := &Certificates{log: log}
 	s.now.Store(p)
 	s.warn(p)
 	return s, nil
 }
 
-// Load replaces the pair by that of the files, and says whether it is another. If they are no pair the old one stays.
-func (s *Certificates) Load(certFile, keyFile string) (changed bool, err error) {
+// Show replaces the pair, and says whether it is another. Its files are those that are followed from now on.
+func (s *Certificates) Show(p *Pair) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, err := loadPair(certFile, keyFile)
-	if err != nil {
-		return false, err
-	}
-	s.cert, s.key, s.refused = certFile, keyFile, ""
-	changed = p.digest != s.now.Load().digest
-	if changed {
-		s.now.Store(p)
-		s.warn(p)
-	}
-	return changed, nil
+	return s.show(p)
 }
 
-func (s *Certificates) warn(p *pair) {
+// show is Show with the lock held.
+func (s *Certificates) show(p *Pair) (changed bool) {
+	s.refused = ""
+	changed = p.digest != s.now.Swap(p).digest
+	if changed {
+		s.warn(p)
+	}
+	return changed
+}
+
+func (s *Certificates) warn(p *Pair) {
 	if left := time.Until(p.certificate.Leaf.NotAfter); left <= 0 {
 		s.log.Warn("the certificate has expired; clients will refuse it: replace the files", "not_after", p.certificate.Leaf.NotAfter)
 	}
@@ -103,18 +103,16 @@ func (s *Certificates) Follow(ctx context.Context) {
 }
 
 func (s *Certificates) look() {
-	s.mu.Lock()
-	cert, key, refused := s.cert, s.key, s.refused
-	s.mu.Unlock()
-	changed, err := s.Load(cert, key)
+	s.mu.Lock() // a reload may name other files meanwhile
+	defer s.mu.Unlock()
+	was := s.now.Load()
+	p, err := LoadPair(was.cert, was.key)
 	switch {
-	case err != nil && err.Error() != refused:
-		s.log.Error("the certificate's files were not taken; the old pair serves on", "error", err)
-		s.mu.Lock()
-		s.refused = err.Error()
-		s.mu.Unlock()
-	case changed:
+	case err == nil && s.show(p):
 		s.log.Info("certificate replaced", "not_after", s.Expires())
+	case err != nil && err.Error() != s.refused:
+		s.log.Error("the certificate's files were not taken; the old pair serves on", "error", err)
+		s.refused = err.Error()
 	}
 }
 

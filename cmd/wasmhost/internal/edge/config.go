@@ -96,7 +96,7 @@ func (c Config) Validate() error {
 		return setting.Errorf("h2c", "is HTTP/2 without TLS, and --tls-cert gives TLS: leave one out; with TLS, HTTP/2 needs no setting")
 	}
 	if c.TLS() {
-		if _, err := loadPair(c.TLSCert, c.TLSKey); err != nil {
+		if _, err := LoadPair(c.TLSCert, c.TLSKey); err != nil {
 			return setting.At("tls_cert", err)
 		}
 	}

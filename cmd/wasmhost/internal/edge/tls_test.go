@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -267,18 +268,47 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	e.Certificates().look()
 	assert.Equal(t, 1, strings.Count(log.String(), "were not taken; the old pair serves on"), "it is said once")
 	assert.EqualValues(t, 2, serial())
-	_, err := e.Certificates().Load(c.TLSCert, c.TLSKey)
+	_, err := LoadPair(c.TLSCert, c.TLSKey)
 	assert.ErrorContains(t, err, "are no pair")
 
 	log.Reset()
 	writePair(t, dir, 3, time.Now().Add(-time.Minute))
-	changed, err := e.Certificates().Load(c.TLSCert, c.TLSKey)
+	expired, err := LoadPair(c.TLSCert, c.TLSKey)
 	require.NoError(t, err)
-	assert.True(t, changed)
+	assert.True(t, e.Certificates().Show(expired))
 	assert.Contains(t, log.String(), "the certificate has expired")
-	changed, err = e.Certificates().Load(c.TLSCert, c.TLSKey)
+	assert.False(t, e.Certificates().Show(expired))
+}
+
+// TestALookDoesNotUndoAReload names other files while the old ones are looked at: the other ones stay.
+func TestALookDoesNotUndoAReload(t *testing.T) {
+	var pairs [2]*Pair
+	for i := range pairs {
+		cert, key := writePair(t, t.TempDir(), int64(i+1), tomorrow())
+		var err error
+		pairs[i], err = LoadPair(cert, key)
+		require.NoError(t, err)
+	}
+	e, err := New(Config{TLSCert: pairs[1].cert, TLSKey: pairs[1].key}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	assert.False(t, changed)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		for range 1001 {
+			e.Certificates().look()
+			looked <- struct{}{}
+		}
+	}()
+	for i := range 500 {
+		<-looked
+		for range i % 20 {
+			runtime.Gosched() // until the next look is somewhere in its midst
+		}
+		e.Certificates().Show(pairs[i%2])
+		<-looked
+		require.Equal(t, pairs[i%2].digest, e.Certificates().now.Load().digest)
+	}
+	<-looked
 }
 
 // TestCertificatesAreFollowed lets time pass.

@@ -94,6 +94,7 @@ type change struct {
 	moved  bool // other endpoints
 	swap   bool // another policy
 	source host.Source
+	before host.Source
 }
 
 // plan finds out what is to change, and whether it can be.
@@ -108,7 +109,7 @@ func (rt *running) plan(ctx context.Context, next Config) (*change, error) {
 	// What is live may be another's doing: a swap or a rollback through the admin listener. The file is what is asked for.
 	live := rt.b.Source()
 	return &change{
-		rt: rt, next: next, source: src,
+		rt: rt, next: next, source: src, before: live,
 		moved: rt.keeper != nil && !slices.Equal(next.Endpoints, rt.now.Endpoints),
 		swap:  src.Spec() != live.Spec() || src.Module() != live.Module(),
 	}, nil
@@ -158,8 +159,8 @@ func (ch *change) apply(ctx context.Context) (done []string, err error) {
 // undo takes back what apply did.
 func (ch *change) undo(ctx context.Context) error {
 	err := ch.moveBack()
-	if ch.swap {
-		err = errors.Join(err, ch.rt.b.Rollback(ctx))
+	if ch.swap { // no rollback: it would end the canary if one runs
+		err = errors.Join(err, ch.rt.b.Swap(ctx, ch.before))
 	}
 	return err
 }

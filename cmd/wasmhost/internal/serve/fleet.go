@@ -127,7 +127,7 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if rt.enter() {
 			defer rt.leave()
-			rt.handler.ServeHTTP(w, r)
+			rt.serve(w, r)
 			return
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -150,8 +152,12 @@ func TestAPolicyThatFailsTakesTheOthersBack(t *testing.T) {
 		}
 		c.Routes = append(c.Routes, Route{Name: p.name, Match: p.Match, Config: next})
 	}
+	a := f.named("a").b
+	require.NoError(t, a.Canary(t.Context(), a.Source().With("random seed=3"), 100))
 	_, err := f.reload(t.Context(), c)
 	require.ErrorContains(t, err, `route "b": `)
+	require.NotNil(t, a.Stats().Canary, "it is no part of the file")
+	require.Equal(t, "random seed=3", a.Stats().Canary.Spec)
 	require.Equal(t, "prequal seed=1 min_pool=1", f.named("a").b.Spec())
 	require.Equal(t, "prequal seed=1 min_pool=1", f.named("a").now.Spec)
 	require.Equal(t, "prequal seed=1 min_pool=1", f.named("b").b.Spec())
@@ -199,13 +205,75 @@ func TestARouteEndsWithItsRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				rt := &running{stop: func() error { return nil }}
+				rt := &running{stop: func() error { return nil }, cut: func(error) {}}
 				require.True(t, rt.enter())
 				time.AfterFunc(stays, rt.leave)
 				require.NoError(t, rt.retire(10*time.Second))
-				require.InDelta(t, min(stays, 10*time.Second), time.Since(began), float64(10*time.Millisecond))
+				require.InDelta(t, min(stays, 10*time.Second+cutGrace), time.Since(began), float64(10*time.Millisecond))
 				require.False(t, rt.enter())
 			})
 		})
 	}
+}
+
+// TestARouteThatIsGoneHoldsNothing removes a route with an answer that never ends, one that never begins, and a connection
+// to its replica that is kept for later requests.
+func TestARouteThatIsGoneHoldsNothing(t *testing.T) {
+	arrived := make(chan struct{}, 2)
+	replica := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/endless":
+			_ = http.NewResponseController(w).Flush()
+		case "/silent":
+		default:
+			return
+		}
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	}))
+	var open atomic.Int64
+	replica.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			open.Add(1)
+		} else if s == http.StateClosed {
+			open.Add(-1)
+		}
+	}
+	replica.Start()
+	defer replica.Close()
+	defer replica.CloseClientConnections()
+	kept := route("kept", "path: /kept", "  endpoints: [http://a]\n")
+	f, _, _ := routed(t, nativeWithoutHealth+kept+route("gone", "", "  endpoints: ["+replica.URL+"]\n"))
+	client := httptest.NewServer(f)
+	defer client.Close()
+
+	silent := make(chan string, 1)
+	go func() {
+		res, err := http.Get(client.URL + "/silent")
+		if err != nil {
+			silent <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		silent <- res.Status
+	}()
+	endless, err := http.Get(client.URL + "/endless")
+	require.NoError(t, err)
+	defer endless.Body.Close()
+	<-arrived
+	<-arrived
+	short, err := http.Get(client.URL + "/short")
+	require.NoError(t, err)
+	require.NoError(t, short.Body.Close())
+	require.GreaterOrEqual(t, open.Load(), int64(3))
+
+	gone := f.named("gone")
+	f.serve(slices.DeleteFunc(slices.Clone(f.routes()), func(p placed) bool { return p.name == "gone" }), 10*time.Millisecond)
+	f.retiring.Wait()
+	require.Zero(t, gone.open.Load())
+	require.Zero(t, gone.b.InFlight())
+	require.Equal(t, "503 Service Unavailable", <-silent)
+	_, err = io.Copy(io.Discard, endless.Body)
+	require.Error(t, err)
+	require.Eventually(t, func() bool { return open.Load() == 0 }, 5*time.Second, time.Millisecond, "connections to its replica")
 }

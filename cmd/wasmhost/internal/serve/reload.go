@@ -50,19 +50,19 @@ func (r *reloader) reload(ctx context.Context) (done []string, err error) {
 	if err := r.fixed(next); err != nil {
 		return nil, err
 	}
+	var pair *edge.Pair
+	if r.shown != nil {
+		if pair, err = edge.LoadPair(next.Edge.TLSCert, next.Edge.TLSKey); err != nil {
+			return nil, err
+		}
+	}
 	done, err = r.fleet.reload(ctx, next)
 	if err != nil {
 		return nil, err
 	}
 	r.now = next
-	if r.shown != nil {
-		changed, err := r.shown.Load(next.Edge.TLSCert, next.Edge.TLSKey)
-		if err != nil {
-			return done, err // it was right a moment ago
-		}
-		if changed {
-			done = append(done, "certificate")
-		}
+	if r.shown != nil && r.shown.Show(pair) {
+		done = append(done, "certificate")
 	}
 	return done, nil
 }

@@ -9,12 +9,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/edge"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/host"
 	"github.com/headroom-lb/headroom/wasm/dist"
@@ -182,4 +184,21 @@ func TestAReloadWithdrawsWhatTheAdminListenerChanged(t *testing.T) {
 	require.NoError(t, b.Canary(context.Background(), b.Source().With("least_loaded"), 100))
 	reload(200, `"changed": []`)
 	assert.NotNil(t, b.Stats().Canary, "a canary beside the file's policy goes on")
+}
+
+// TestACertificateThatIsGoneChangesNothing has the files of a certificate vanish after they were looked at.
+func TestACertificateThatIsGoneChangesNothing(t *testing.T) {
+	f, _, _ := routed(t, nativeWithoutHealth+route("a", "path: /a", "  endpoints: [http://a]\n"))
+	a := f.named("a")
+	r := newReloader(Config{Routes: []Route{{Name: "a", Match: Match{Path: "/a"}, Config: a.now}}}, f, &edge.Certificates{}, f.log)
+	r.now.Edge.TLSCert, r.now.Edge.TLSKey = "no.pem", "no.key"
+	r.again = func() (Config, error) {
+		next := r.now
+		next.Routes = slices.Clone(next.Routes)
+		next.Routes[0].Config.Spec = "random seed=9"
+		return next, nil
+	}
+	_, err := r.reload(t.Context())
+	require.ErrorContains(t, err, "--tls-cert no.pem cannot be read")
+	require.Equal(t, "prequal seed=1 min_pool=1", a.b.Spec())
 }

@@ -94,7 +94,7 @@ func TestTheLongestMatchHasTheRequest(t *testing.T) {
 	f := newFleet(slog.New(slog.DiscardHandler), newRegistry(), true)
 	var table []placed
 	for _, m := range []Match{{}, {Path: "/api"}, {Path: "/api/v2"}, {Host: "x.example"}, {Host: "x.example", Path: "/img"}} {
-		table = append(table, placed{m, &running{name: m.String(), stop: func() error { return nil }}})
+		table = append(table, placed{m, &running{name: m.String(), stop: func() error { return nil }, cut: func(error) {}}})
 	}
 	f.serve(table, 0)
 	for target, want := range map[string]string{

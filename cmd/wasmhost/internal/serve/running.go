@@ -33,6 +33,8 @@ type running struct {
 
 	open   atomic.Int64 // requests
 	closed atomic.Bool
+	life   context.Context // of requests
+	cut    context.CancelCauseFunc
 }
 
 // begin makes a route and starts what runs beside its requests. The context is of what the module is compiled by; it does
@@ -57,23 +59,31 @@ func begin(ctx context.Context, r Route, log *slog.Logger) (_ *running, err erro
 	rt := assemble(r.Name, c, b, e, w, log)
 	rt.metrics = append(rt.metrics, latencies)
 	background, end := context.WithCancel(ctx)
+	probes := w.upstream.Probes()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		// It ends with its context; there is no other reason for it to return.
-		_ = (&host.Prober{Probe: w.probing(lbhttp.ProbeURL(w.upstream.Probes(), ""))}).Run(background, b)
+		_ = (&host.Prober{Probe: w.probing(lbhttp.ProbeURL(probes, ""))}).Run(background, b)
 	})
 	wg.Go(func() { _ = w.monitor.Run(background) }) // likewise
 	if c.File != "" {
 		follow := followFile(c.File, w)
 		wg.Go(func() { follow(background) })
 	}
-	rt.stop = func() error { end(); wg.Wait(); return free() }
+	rt.stop = func() error {
+		end()
+		wg.Wait()
+		probes.CloseIdleConnections()
+		w.attempts.transport.CloseIdleConnections()
+		return free()
+	}
 	return rt, nil
 }
 
 // assemble makes a route of its parts.
 func assemble(name string, c Config, b *host.Balancer, e *engines, w *watch, log *slog.Logger) *running {
 	rt := &running{name: name, b: b, engines: e, watch: w, now: c, handler: newProxy(b, w, c, log)}
+	rt.life, rt.cut = context.WithCancelCause(context.Background())
 	rt.admin = routeAdmin(b, w, &control{b: b, engines: e})
 	rt.metrics = []prometheus.Collector{headroom.NewCollector(b), healthCollector{w.monitor}, attemptsCollector{&w.attempts}}
 	if c.File == "" {
@@ -94,9 +104,31 @@ func (rt *running) enter() bool {
 
 func (rt *running) leave() { rt.open.Add(-1) }
 
-// retire closes the route, waits for its requests, at most so long, and ends it.
+// errRemoved cuts off what is still open of a route that was removed.
+var errRemoved = errors.New("the route was removed")
+
+// serve is the handler for a request that has entered. It ends with the route at the latest.
+func (rt *running) serve(w http.ResponseWriter, r *http.Request) {
+	ctx, cut := context.WithCancelCause(r.Context())
+	defer cut(nil)
+	defer context.AfterFunc(rt.life, func() { cut(errRemoved) })()
+	rt.handler.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// cutGrace is how long requests have to end once they were cut off.
+const cutGrace = time.Second
+
+// retire closes the route, waits for its requests, at most so long, cuts off the rest, and ends it.
 func (rt *running) retire(within time.Duration) error {
 	rt.closed.Store(true)
+	rt.settle(within)
+	rt.cut(errRemoved)
+	rt.settle(cutGrace)
+	return rt.stop()
+}
+
+// settle waits until no request is open, at most so long.
+func (rt *running) settle(within time.Duration) {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	look := time.NewTicker(5 * time.Millisecond)
@@ -104,9 +136,8 @@ func (rt *running) retire(within time.Duration) error {
 	for rt.open.Load() > 0 {
 		select {
 		case <-late.C:
-			return rt.stop()
+			return
 		case <-look.C:
 		}
 	}
-	return rt.stop()
 }

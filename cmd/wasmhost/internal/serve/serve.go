@@ -163,6 +163,10 @@ func newProxy(b *host.Balancer, w *watch, c Config, log *slog.Logger) http.Handl
 			fault.Answer(w)
 			return
 		}
+		if errors.Is(context.Cause(r.Context()), errRemoved) {
+			http.Error(w, errRemoved.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		if r.Context().Err() == nil {
 			log.Warn("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
