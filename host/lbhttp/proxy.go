@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httputil"
+	"path"
 	"strings"
 	"sync"
 
@@ -39,11 +40,12 @@ func (t *Transport) Proxy() *httputil.ReverseProxy {
 	}
 }
 
-// guarded keeps users away from the replicas' probe handlers.
+// guarded keeps users away from the replicas' probe handlers, also by paths that many servers read as theirs.
 type guarded struct{ *Transport }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
-	if g.opts.probePath == "" || req.URL.Path != g.opts.probePath {
+	asked := req.URL.Path
+	if g.opts.probePath == "" || asked != g.opts.probePath && (path.Clean(asked) != g.opts.probePath || strings.HasSuffix(asked, "/")) {
 		return g.Transport.RoundTrip(req)
 	}
 	if req.Body != nil {
