@@ -291,11 +291,6 @@ func TestALookDoesNotUndoAReload(t *testing.T) {
 	}
 	e, err := New(Config{TLSCert: pairs[1].cert, TLSKey: pairs[1].key}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-<<<<<<< HEAD
-	for i := range 200 {
-		looked := make(chan struct{})
-		go func() { e.Certificates().look(); close(looked) }()
-=======
 	looked := make(chan struct{})
 	go func() {
 		defer close(looked)
@@ -309,15 +304,11 @@ func TestALookDoesNotUndoAReload(t *testing.T) {
 		for range i % 20 {
 			runtime.Gosched() // until the next look is somewhere in its midst
 		}
->>>>>>> breaker2
 		e.Certificates().Show(pairs[i%2])
 		<-looked
 		require.Equal(t, pairs[i%2].digest, e.Certificates().now.Load().digest)
 	}
-<<<<<<< HEAD
-=======
 	<-looked
->>>>>>> breaker2
 }
 
 // TestCertificatesAreFollowed lets time pass.
