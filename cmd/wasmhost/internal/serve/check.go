@@ -60,7 +60,11 @@ func checkRoute(ctx context.Context, c Config, w io.Writer) (err error) {
 	if err != nil {
 		return setting.At("spec", err)
 	}
-	fmt.Fprintf(w, "policy\t%s\n", policyText(c.Spec, b.Spec()))
+	drawn := ""
+	if b.Stats().Salt != 0 {
+		drawn = "serve draws the seed at its start"
+	}
+	fmt.Fprintf(w, "policy\t%s\n", policyText(c.Spec, b.Spec(), drawn))
 	for _, ep := range b.Endpoints() {
 		fmt.Fprintf(w, "endpoint\t%s\t%s\n", ep.Name, ep.Addr)
 	}
