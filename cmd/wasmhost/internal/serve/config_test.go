@@ -93,6 +93,8 @@ func TestConfigRefuses(t *testing.T) {
 		"endpoints: {a: b}":                                              "proxy.yaml:1: want a list of endpoints",
 		"hello":                                                          `proxy.yaml:1: "hello" is not a map of settings`,
 		"endpoints: [{url: http://a, priority: 300}]":                    "proxy.yaml:1: \"300\" is not a whole number from 0 to 255",
+		"endpoints:\n- url: http://a\n  weight: 0":                       "proxy.yaml:3: weight 0: give 1 to 4294967295",
+		"endpoints: [{url: http://a, weight: -1}]":                       "proxy.yaml:1: weight -1: give 1 to 4294967295",
 		"endpoints: [\"http://a:99999\"]":                                "has no such port: give 1 to 65535",
 		"endpoints: [\"http://a:0\"]":                                    "has no such port: give 1 to 65535",
 		"endpoints: [127.0.0.1:9001]":                                    "is not a base URL",
