@@ -170,7 +170,7 @@ func (c *Config) validatePolicy() error {
 	// The built-in module knows the same policies as this binary, and a file of one's own may know others.
 	if c.Module == "" {
 		if _, err := policy.Parse(c.Spec); err != nil {
-			return setting.Errorf("spec", "%q: %w", c.Spec, err)
+			return setting.Errorf("spec", "%q: %w", c.Spec, setting.Suggest(err))
 		}
 	}
 	if err := setting.At("endpoints", named(c.Endpoints)); err != nil {
