@@ -194,7 +194,7 @@ func TestStatsShowComparisonAndRecorder(t *testing.T) {
 		}
 		synctest.Wait()
 		r := c.Report()
-		assert.Equal(t, &ComparisonStats{r.Decisions, r.Different, 0, false}, b.Stats().Comparison)
+		assert.Equal(t, &ComparisonStats{"least_loaded seed=1", r.Decisions, r.Different, 0, false}, b.Stats().Comparison)
 		assert.EqualValues(t, 10, r.Decisions)
 		require.NoError(t, b.Dump(io.Discard, 0))
 		assert.Positive(t, b.Stats().Recorder.Segments)

@@ -53,6 +53,7 @@ func (s *Stats) Live() ArmStats { return s.live }
 
 // ComparisonStats are the counts of a comparison: [Comparison.Report] has examples too.
 type ComparisonStats struct {
+	Spec                 string // of the other policy, in its canonical form
 	Decisions, Different uint64
 	Missed               uint64 // not compared: the other machine had fallen behind
 	Failed               bool
@@ -172,7 +173,7 @@ func (b *Balancer) Stats() Stats {
 	}
 	if c := b.comparison.Load(); c != nil {
 		c.mu.Lock()
-		s.Comparison = &ComparisonStats{c.decisions.Load(), c.different.Load(), c.missed.Load(), c.failure != nil}
+		s.Comparison = &ComparisonStats{c.arm.spec, c.decisions.Load(), c.different.Load(), c.missed.Load(), c.failure != nil}
 		c.mu.Unlock()
 	}
 	if b.opts.recorder != nil {

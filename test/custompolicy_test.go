@@ -20,16 +20,22 @@ var (
 	claimPattern = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.+) \\|$")
 )
 
-// The page on writing a policy is followed to the letter: its files, its commands, in its order.
+// The page on writing a policy is followed to the letter: its files, its commands, in its order. What it says of other
+// languages needs their compilers; the rest runs without.
 func TestThePageOnCustomPoliciesWorks(t *testing.T) {
 	b, err := os.ReadFile("../docs/custom-policy.md")
 	require.NoError(t, err)
-	page := string(b)
+	page, missing := string(b), ""
 	for _, name := range []string{"clang", "wasm-ld", "/usr/bin/rustc", "make"} {
-		if _, err := exec.LookPath(name); err != nil {
+		if _, err := exec.LookPath(name); err != nil && missing == "" {
 			require.Empty(t, os.Getenv("CI"), "%s is not installed; .ci/run installs it", name)
-			t.Skipf("SKIPPED: %s is not installed: apt-get install clang lld rustc libstd-rust-dev-wasm32 make", name)
+			missing = name
 		}
+	}
+	if missing != "" {
+		var found bool
+		page, _, found = strings.Cut(page, "\n## In other languages\n")
+		require.True(t, found)
 	}
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
@@ -38,7 +44,7 @@ func TestThePageOnCustomPoliciesWorks(t *testing.T) {
 	commands := shellPattern.FindAllStringSubmatch(page, -1)
 	require.Greater(t, len(commands), 4)
 	files := filePattern.FindAllStringSubmatch(page, -1)
-	require.Len(t, files, 2)
+	require.Len(t, files, 3)
 	script := "set -euo pipefail\n"
 	for i, c := range commands {
 		if i == 1 { // the files stand between the first commands and the second
@@ -55,12 +61,16 @@ func TestThePageOnCustomPoliciesWorks(t *testing.T) {
 	}
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HEADROOM="+root, "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
+	cmd.Env = append(os.Environ(), "HEADROOM="+root, "GOWORK=off", "GOFLAGS=", "GOPROXY=off", "GOSUMDB=off")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Contains(t, string(out), "FAIL  the busiest replica is left alone while another is open")
 	assert.Contains(t, string(out), `"endpoint":"b"`, "the replay")
 	assert.Contains(t, string(out), "0 broken")
+	assert.Contains(t, string(out), "example.com/my-policy\t", "its go test")
+	if missing != "" {
+		t.Skipf("SKIPPED in part: %s is not installed: apt-get install clang lld rustc libstd-rust-dev-wasm32 make", missing)
+	}
 }
 
 // The page names every claim, in the words of the command.

@@ -74,6 +74,9 @@ func (c *adminClient) call(ctx context.Context, method, path string, query url.V
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12))
 	err = fmt.Errorf("%s refused: %s", path, strings.TrimSpace(string(text)))
+	if resp.StatusCode == http.StatusUnauthorized {
+		err = fmt.Errorf("%w, or --token-file FILE", err)
+	}
 	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnprocessableEntity {
 		return nil, &inputError{err}
 	}

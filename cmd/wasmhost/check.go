@@ -21,7 +21,8 @@ func newCheckCmd() *cobra.Command {
 		Long: `check reads a file for "wasmhost serve --config" as serve does, with the files that it names: certificates,
 endpoints, module, token. It opens no listener and connects to nothing.
 
-It prints what would be served, or each mistake with file and line. Exit codes: 0 serve would take it, 1 it would not,
+It prints what would be served, settings that are not at their default, and warnings of those that do nothing; or each
+mistake with file and line. Exit codes: 0 serve would take it, 1 it would not,
 2 there was nothing to check. With --schema it prints the JSON Schema of such files instead, for editors.`,
 		Example: `  wasmhost check proxy.yaml
   wasmhost check --schema > serve.schema.json`,

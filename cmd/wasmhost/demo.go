@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/demo"
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 	"github.com/headroom-lb/headroom/engine/policy"
 )
 
@@ -43,7 +44,7 @@ One proxy would see every query in flight and make any rule look good; real flee
 			}
 			for _, spec := range s.Policies {
 				if _, err := policy.Parse(spec); err != nil {
-					return badInput("--policies: %w", err)
+					return badInput("--policies: %w", setting.Suggest(err))
 				}
 			}
 			progress := cmd.OutOrStdout()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -87,11 +88,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// writeFile leaves no half of a file behind.
+// writeFile leaves no half of a file behind. Its errors name the file that was asked for.
 func writeFile(name string, from io.Reader) (int64, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".recording-*")
 	if err != nil {
-		return 0, badInput("-o: %w", err)
+		return 0, badInput("-o %s: %w", name, bare(err))
 	}
 	n, err := io.Copy(f, from)
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -99,6 +100,20 @@ func writeFile(name string, from io.Reader) (int64, error) {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		return 0, fmt.Errorf("-o %s: %w", name, bare(err))
 	}
-	return n, err
+	return n, nil
+}
+
+// bare is an error of a file without the path: that is of the file beside the one asked for.
+func bare(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
 }

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/url"
 	"strconv"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +17,7 @@ import (
 func newSwapCmd() *cobra.Command {
 	var spec, module, token, route string
 	var canary, share float64
-	var promote, rollback, compare, compared bool
+	var promote, rollback, compare, compared, endCompare bool
 	cmd := &cobra.Command{
 		Use:   "swap ADMIN_URL",
 		Short: "Change the policy of a running proxy, at once or for a share of its traffic",
@@ -21,8 +26,11 @@ lost, and what the old policy knows is handed over. What is refused leaves the o
 
 With --canary a share of the queries goes to the new policy; --share changes the share, --promote makes it the policy,
 --rollback ends it, or without a canary goes back to before the last swap, one step and never forward. With --compare the new policy decides every
-query beside the old one, and --compared shows where they differ.`,
-		Example: `  wasmhost swap 127.0.0.1:9901 --spec 'prequal quantile=0.9'
+query beside the old one, --compared shows where they differ, and --end-compare ends it.
+
+Without any of these it changes nothing, and says which policy, canary and comparison run.`,
+		Example: `  wasmhost swap 127.0.0.1:9901
+  wasmhost swap 127.0.0.1:9901 --spec 'prequal quantile=0.9'
   wasmhost swap 127.0.0.1:9901 --spec my_policy --module my-policy.wasm --canary 0.05
   wasmhost swap 127.0.0.1:9901 --share 0.5
   wasmhost swap 127.0.0.1:9901 --promote
@@ -35,7 +43,7 @@ query beside the old one, and --compared shows where they differ.`,
 				return err
 			}
 			ctx, out, set := cmd.Context(), cmd.OutOrStdout(), cmd.Flags().Changed
-			for _, alone := range []string{"share", "promote", "rollback", "compared"} {
+			for _, alone := range []string{"share", "promote", "rollback", "compared", "end-compare"} {
 				for _, other := range []string{"spec", "module"} {
 					if set(alone) && set(other) {
 						return badInput("--%s and --%s exclude each other: --%s is about what runs already; leave one out", alone, other, alone)
@@ -55,8 +63,10 @@ query beside the old one, and --compared shows where they differ.`,
 				return c.do(ctx, out, "POST", "/rollback", nil, "", nil)
 			case compared:
 				return c.do(ctx, out, "GET", "/compare", nil, "", nil)
+			case endCompare:
+				return c.do(ctx, out, "DELETE", "/compare", nil, "", nil)
 			case spec == "":
-				return badInput("nothing to do: give --spec, --share, --promote, --rollback or --compared")
+				return c.printPolicies(ctx, out)
 			case compare:
 				path = "/compare"
 			case set("canary"):
@@ -84,10 +94,57 @@ query beside the old one, and --compared shows where they differ.`,
 	f.BoolVar(&rollback, "rollback", false, "end the canary, or go back to before the last swap")
 	f.BoolVar(&compare, "compare", false, "have the new policy decide beside the old one, and follow the old one")
 	f.BoolVar(&compared, "compared", false, "show what came of the comparison")
+	f.BoolVar(&endCompare, "end-compare", false, "end the comparison, and show what came of it")
 	f.StringVar(&route, "route", "", "route that it is about, where the proxy has several")
 	f.StringVar(&token, "token-file", "", "file with the admin listener's token")
-	cmd.MarkFlagsMutuallyExclusive("canary", "share", "promote", "rollback", "compare", "compared")
+	cmd.MarkFlagsMutuallyExclusive("canary", "share", "promote", "rollback", "compare", "compared", "end-compare")
 	complete(cmd, "spec", policy.Names()...)
 	complete(cmd, "route")
 	return cmd
+}
+
+// printPolicies says what runs: of the client's route, or of all.
+func (c *adminClient) printPolicies(ctx context.Context, out io.Writer) error {
+	answer, err := c.call(ctx, "GET", "/routes", nil, "", nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	var routes []struct {
+		Name, Spec string
+		Canary     *struct {
+			Spec  string
+			Share float64
+		}
+		Comparison *struct {
+			Spec                 string
+			Decisions, Different uint64
+		}
+	}
+	if err := json.NewDecoder(answer).Decode(&routes); err != nil {
+		return fmt.Errorf("the answer of /routes is not that of an admin listener: %w", err)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	found := false
+	for _, r := range routes {
+		if c.route != "" && c.route != r.Name {
+			continue
+		}
+		found = true
+		if len(routes) > 1 {
+			fmt.Fprintf(w, "route\t%s\n", r.Name)
+		}
+		canary, comparison := "none", "none"
+		if x := r.Canary; x != nil {
+			canary = fmt.Sprintf("%s (share %g)", x.Spec, x.Share)
+		}
+		if x := r.Comparison; x != nil {
+			comparison = fmt.Sprintf("%s (%d of %d decisions differ)", x.Spec, x.Different, x.Decisions)
+		}
+		fmt.Fprintf(w, "policy\t%s\ncanary\t%s\ncomparison\t%s\n", r.Spec, canary, comparison)
+	}
+	if !found {
+		return badInput("--route %s: there is no such route; GET /routes lists them", c.route)
+	}
+	return w.Flush()
 }

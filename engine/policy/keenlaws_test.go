@@ -17,13 +17,20 @@ func TestPrequalKeenKeepsTheLawsOfPools(t *testing.T) {
 }
 
 func TestTheKeenTwinKeepsTheLawsOfPools(t *testing.T) {
+	walks := 500
+	if testing.Short() {
+		walks = 50 // the twin works everything out from the start each time
+	}
 	for _, law := range enginetest.KeenLaws() {
-		assert.NoError(t, law.Check(twins("keen", ""), 1, 500), law.Name)
+		assert.NoError(t, law.Check(twins("keen", ""), 1, walks), law.Name)
 	}
 }
 
 // What the keen variant changes is seen from outside, and so is what it does not change.
 func TestTheKeenLawsNoticePlantedFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute under the race detector; the whole run has it")
+	}
 	for law, of := range map[string][]fault{
 		"any cold one on offer decides, none of less weight; else the least RIF":  {"RIF weighs nothing", "RIF weighs by itself", "hot by weight", "hot at the threshold"},
 		"of cold entries the one of least latency, load and age decides":          {"age weighs nothing", "age weighs twice", "RIF weighs nothing"},

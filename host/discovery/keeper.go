@@ -32,6 +32,9 @@ type Config struct {
 	// Most bounds the endpoints of a snapshot; a longer one is refused. Zero means 10,000. Those
 	// that drain count too: when there is no room for them, the first to have vanished goes first.
 	Most int
+	// Serving are the endpoints that the balancer has already, given to it by its owner: the first
+	// snapshot is a change of those. Nil: none.
+	Serving []host.Endpoint
 	// Log hears of changes and troubles, each once. Nil means slog.Default().
 	Log *slog.Logger
 }
@@ -66,7 +69,7 @@ type leaver struct {
 const idleLook = 250 * time.Millisecond
 
 // NewKeeper makes a keeper for a balancer. The balancer keeps what it has
-// until the first snapshot, which replaces it at once.
+// until the first snapshot, which replaces it: at once, but for [Config.Serving].
 func NewKeeper(b Balancer, cfg Config) *Keeper {
 	if cfg.Drain == 0 {
 		cfg.Drain = 30 * time.Second
@@ -80,9 +83,13 @@ func NewKeeper(b Balancer, cfg Config) *Keeper {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	serving := make(map[string]host.Endpoint, len(cfg.Serving))
+	for _, ep := range cfg.Serving {
+		serving[ep.Name] = ep
+	}
 	return &Keeper{
 		b: b, cfg: cfg,
-		serving: map[string]host.Endpoint{}, leaving: map[string]leaver{}, holds: map[string]engine.Status{},
+		serving: serving, leaving: map[string]leaver{}, holds: map[string]engine.Status{},
 	}
 }
 

@@ -66,6 +66,23 @@ func TestDrainBeforeRemoval(t *testing.T) {
 	})
 }
 
+// TestTheFirstSnapshotIsAChangeOfWhatServes: what the balancer had before is not news.
+func TestTheFirstSnapshotIsAChangeOfWhatServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		b := &double{t: t}
+		k := discovery.NewKeeper(b, discovery.Config{Log: slog.New(slog.NewTextHandler(&text, nil)), Serving: fleet("a", "b")})
+		update(t, k, "a")
+		require.Equal(t, statuses{"a": ready, "b": draining}, b.has())
+		require.Equal(t, 1, strings.Count(text.String(), "endpoints changed"))
+		require.Contains(t, text.String(), "vanished_names=[b]")
+		require.Zero(t, k.Stats().Added)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, statuses{"a": ready}, b.has())
+	})
+}
+
 // TestDrainEndsWhenIdle removes an endpoint when its last query has ended, at the second look, and not before.
 func TestDrainEndsWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
@@ -113,7 +114,7 @@ func (o *Options) fleets() (fs []fleet) {
 func one(ctx context.Context, m *host.Module, f fleet, o Options) (rows []Row, empty [2]float64, err error) {
 	p, err := policy.Parse(f.spec)
 	if err != nil {
-		return nil, empty, err
+		return nil, empty, setting.Suggest(err)
 	}
 	in, err := m.Instantiate(ctx, f.spec, 0)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/module"
+	"github.com/headroom-lb/headroom/cmd/wasmhost/internal/setting"
 	"github.com/headroom-lb/headroom/engine"
 	"github.com/headroom-lb/headroom/engine/policy"
 	"github.com/headroom-lb/headroom/host"
@@ -164,7 +165,7 @@ func start(ctx context.Context, o Options, spec string, salt uint64) (players []
 func native(o Options, spec string, salt uint64) (player, error) {
 	p, err := policy.Parse(spec)
 	if err != nil {
-		return player{}, err
+		return player{}, setting.Suggest(err)
 	}
 	m := engine.New(p, engine.Config{Salt: salt})
 	return player{trace.NewPlayer(o.File, m), "native", m}, nil

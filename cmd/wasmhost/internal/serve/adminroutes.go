@@ -75,19 +75,21 @@ func (f *fleet) one(w http.ResponseWriter, r *http.Request) {
 
 // routeView is one route in GET /routes.
 type routeView struct {
-	Name      string `json:"name"`
-	Host      string `json:"host,omitempty"`
-	Path      string `json:"path,omitempty"`
-	Spec      string `json:"spec"`
-	Endpoints int    `json:"endpoints"`
-	InFlight  int64  `json:"in_flight"`
+	Name string `json:"name"`
+	Host string `json:"host,omitempty"`
+	Path string `json:"path,omitempty"`
+	Spec string `json:"spec"`
+	trials
+	Endpoints int   `json:"endpoints"`
+	InFlight  int64 `json:"in_flight"`
 }
 
 // list shows the routes in the order in which they are asked.
 func (f *fleet) list(w http.ResponseWriter, _ *http.Request) {
 	out := []routeView{}
 	for _, p := range f.routes() {
-		out = append(out, routeView{p.name, p.Host, p.Path, p.b.Spec(), len(p.b.Endpoints()), p.b.InFlight()})
+		st := p.b.Stats()
+		out = append(out, routeView{p.name, p.Host, p.Path, p.b.Spec(), newTrials(&st), len(p.b.Endpoints()), p.b.InFlight()})
 	}
 	writeJSON(w, out)
 }

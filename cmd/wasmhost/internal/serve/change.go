@@ -141,8 +141,7 @@ func (rt *running) fixed(c Config) Config {
 func (ch *change) apply(ctx context.Context) (done []string, err error) {
 	rt := ch.rt
 	if ch.moved {
-		// The keeper learns of those that serve only now: it has an order of its own, and the operator's is nicer to look at.
-		if err := errors.Join(rt.keeper.Update(snapshotOf(rt.now.Endpoints)), rt.keeper.Update(snapshotOf(ch.next.Endpoints))); err != nil {
+		if err := rt.keeper.Update(snapshotOf(ch.next.Endpoints)); err != nil {
 			return nil, err
 		}
 		done = append(done, "endpoints")

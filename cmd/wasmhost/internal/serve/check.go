@@ -33,6 +33,7 @@ func check(ctx context.Context, c Config, out io.Writer) error {
 	} else {
 		fmt.Fprintf(w, "admin\thttp://%s\n", c.Admin)
 	}
+	printSettings(w, c, false)
 	for i, r := range c.served() {
 		if len(c.Routes) > 0 {
 			fmt.Fprintf(w, "route\t%s\t%s\n", r.Name, r.Match)
@@ -60,9 +61,23 @@ func checkRoute(ctx context.Context, c Config, w io.Writer) (err error) {
 	if err != nil {
 		return setting.At("spec", err)
 	}
-	fmt.Fprintf(w, "policy\t%s\n", policyText(c.Spec, b.Spec()))
+	drawn, st := "", b.Stats()
+	if st.Salt != 0 {
+		drawn = "serve draws the seed at its start"
+	}
+	fmt.Fprintf(w, "policy\t%s\n", policyText(c.Spec, b.Spec(), drawn))
 	for _, ep := range b.Endpoints() {
 		fmt.Fprintf(w, "endpoint\t%s\t%s\n", ep.Name, ep.Addr)
 	}
+	printSettings(w, c, true)
+	for _, text := range warnings(c, b.Spec(), st.Fit) {
+		fmt.Fprintf(w, "warning\t%s\n", text)
+	}
 	return free()
+}
+
+func printSettings(w io.Writer, c Config, route bool) {
+	for _, text := range changed(c, route) {
+		fmt.Fprintf(w, "setting\t%s\n", text)
+	}
 }

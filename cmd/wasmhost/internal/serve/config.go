@@ -4,6 +4,7 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"regexp"
@@ -55,7 +56,7 @@ type Config struct {
 type Endpoint struct {
 	URL      string `yaml:"url" help:"base URL, such as http://127.0.0.1:9001"`
 	Name     string `yaml:"name" help:"its name; by default the URL's host and port"`
-	Weight   uint32 `yaml:"weight" help:"for policies that read weights; 0 counts as 1"`
+	Weight   uint32 `yaml:"weight" help:"for policies that read weights, 1 to 4294967295; 1 by default"`
 	Priority uint8  `yaml:"priority" help:"for the policy priority; the least comes first"`
 	Locality string `yaml:"locality" help:"for the policy locality, such as the name of a zone"`
 }
@@ -71,6 +72,15 @@ func (e *Endpoint) UnmarshalYAML(n *yaml.Node) error {
 	// The decoder's check for unknown keys does not reach into a custom unmarshaller.
 	if err := knownKeys(n, settingNames(Endpoint{}), "an endpoint"); err != nil {
 		return err
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		// What is left out is 1, and 0 in the host: one that is written is meant, and would be no weight.
+		if value := n.Content[i+1]; n.Content[i].Value == "weight" && value.Kind == yaml.ScalarNode {
+			var weight int64
+			if value.Decode(&weight) == nil && (weight < 1 || weight > math.MaxUint32) {
+				return setting.InLine(value, "weight %s: give 1 to %d", value.Value, uint32(math.MaxUint32))
+			}
+		}
 	}
 	type plain Endpoint
 	return n.Decode((*plain)(e))
@@ -163,7 +173,7 @@ func (c *Config) validatePolicy() error {
 	// The built-in module knows the same policies as this binary, and a file of one's own may know others.
 	if c.Module == "" {
 		if _, err := policy.Parse(c.Spec); err != nil {
-			return setting.Errorf("spec", "%q: %w", c.Spec, err)
+			return setting.Errorf("spec", "%q: %w", c.Spec, setting.Suggest(err))
 		}
 	}
 	if err := setting.At("endpoints", named(c.Endpoints)); err != nil {

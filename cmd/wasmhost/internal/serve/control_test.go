@@ -66,6 +66,11 @@ func TestThePolicyIsChangedThroughTheAdminListener(t *testing.T) {
 		assert.Equal(t, step.code, code, "%s %s: %s", step.method, step.path, body)
 		assert.Contains(t, body, step.want)
 	}
+	for _, path := range []string{"/pool", "/routes"} {
+		_, body := ask(h, "GET", path, "")
+		assert.Contains(t, body, `"canary": null`, path)
+		assert.Regexp(t, `"comparison": \{\s+"spec": "random seed=2",\s+"decisions": 0,`, body, path)
+	}
 	for range 10 {
 		p, err := b.Decide(context.Background(), host.Query{})
 		require.NoError(t, err)
@@ -75,6 +80,13 @@ func TestThePolicyIsChangedThroughTheAdminListener(t *testing.T) {
 	assert.Equal(t, 200, code)
 	assert.Contains(t, body, `"decisions": 10`)
 	assert.Contains(t, body, `"different": 0`)
+	code, body = ask(h, "POST", "/canary?share=0.25", `{"spec":"random seed=3"}`)
+	require.Equal(t, 200, code, body)
+	for _, path := range []string{"/pool", "/routes"} {
+		_, body := ask(h, "GET", path, "")
+		assert.Regexp(t, `"canary": \{\s+"spec": "random seed=3",\s+"share": 0.25\s+\}`, body, path)
+		assert.Contains(t, body, `"comparison": null`, path)
+	}
 	code, body = ask(h, "POST", "/swap?spec=random", "")
 	assert.Equal(t, 400, code, body)
 	r := httptest.NewRequest("POST", "/swap?spec=random", bytes.NewReader([]byte("\x00asm")))

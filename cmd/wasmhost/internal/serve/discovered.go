@@ -28,13 +28,13 @@ func readEndpoints(path string) ([]Endpoint, error) {
 	return out, nil
 }
 
-// newKeeper drains endpoints that leave until their requests have ended.
-func (w *watch) newKeeper() *discovery.Keeper {
-	return discovery.NewKeeper(w, discovery.Config{InFlight: w.inFlight, Log: w.log})
+// newKeeper drains endpoints that leave until their requests have ended. It is told of those that serve already.
+func (w *watch) newKeeper(serving []host.Endpoint) *discovery.Keeper {
+	return discovery.NewKeeper(w, discovery.Config{InFlight: w.inFlight, Log: w.log, Serving: serving})
 }
 
 // followFile makes the endpoints those of the file, as long as what it returns runs.
 func followFile(path string, w *watch) func(context.Context) {
-	w.keeper = w.newKeeper()
+	w.keeper = w.newKeeper(nil)
 	return func(ctx context.Context) { _ = w.keeper.Follow(ctx, endpointsFile(path)) } // it ends with its context
 }

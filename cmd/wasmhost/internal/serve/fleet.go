@@ -153,12 +153,11 @@ func (f *fleet) inFlight() (n int64) {
 // policies says what is served, for people.
 func (f *fleet) policies() string {
 	if !f.several {
-		p := f.routes()[0]
-		return policyText(p.now.Spec, p.b.Spec())
+		return f.routes()[0].policy()
 	}
 	var out []string
 	for _, p := range f.routes() {
-		out = append(out, p.name+" for "+p.Match.String()+" with "+policyText(p.now.Spec, p.b.Spec()))
+		out = append(out, p.name+" for "+p.Match.String()+" with "+p.policy())
 	}
 	return strings.Join(out, ", ")
 }

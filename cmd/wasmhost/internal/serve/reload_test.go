@@ -87,6 +87,7 @@ func TestAReloadKeepsWhatIsKnown(t *testing.T) {
 	write(config("prequal seed=1 min_pool=1", "http://a, http://b, http://c"))
 	reload(200, `"endpoints"`)
 	assert.Equal(t, map[string]string{"a": "ready", "b": "draining", "c": "ready"}, statuses())
+	assert.EqualValues(t, 1, r.fleet.routes()[0].keeper.Stats().Added, "those that were there are not")
 	assert.Equal(t, []string{"a"}, pool())
 
 	for text, want := range map[string]string{

@@ -71,7 +71,7 @@ func (r *Route) UnmarshalYAML(n *yaml.Node) error {
 		case slices.Contains(names(), key.Value):
 			err = setting.InLine(key, "%s is a setting of the whole proxy: give it outside of routes", key.Value)
 		default:
-			err = setting.InLine(key, "unknown setting %s of a route: use name, match, %s", key.Value, strings.Join(perRoute, ", "))
+			err = setting.InLine(key, "unknown setting %s of a route: %s", key.Value, setting.Use(key.Value, append([]string{"name", "match"}, perRoute...)))
 		}
 		given[key.Value] = true
 		if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) {
@@ -200,7 +200,7 @@ func (m Match) String() string {
 func knownKeys(n *yaml.Node, known []string, what string) error {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; !slices.Contains(known, key.Value) {
-			return setting.InLine(key, "unknown key %q of %s: use %s", key.Value, what, strings.Join(known, ", "))
+			return setting.InLine(key, "unknown key %q of %s: %s", key.Value, what, setting.Use(key.Value, known))
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func assemble(name string, c Config, b *host.Balancer, e *engines, w *watch, log
 	rt.admin = routeAdmin(b, w, &control{b: b, engines: e})
 	rt.metrics = []prometheus.Collector{headroom.NewCollector(b), healthCollector{w.monitor}, attemptsCollector{&w.attempts}}
 	if c.File == "" {
-		rt.keeper = w.newKeeper()
+		rt.keeper = w.newKeeper(hostEndpoints(c.Endpoints))
 	}
 	return rt
 }

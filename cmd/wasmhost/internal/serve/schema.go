@@ -41,7 +41,7 @@ func schemaOf(v reflect.Value, help func(string) string) map[string]any {
 	case reflect.Uint8:
 		return map[string]any{"type": "integer", "minimum": 0, "maximum": 255}
 	case reflect.Uint32:
-		return map[string]any{"type": "integer", "minimum": 0, "maximum": 1<<32 - 1}
+		return map[string]any{"type": "integer", "minimum": 1, "maximum": 1<<32 - 1} // a weight
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schemaOf(reflect.Zero(v.Type().Elem()), help)}
 	case reflect.Struct:

@@ -130,19 +130,34 @@ func beginAll(ctx context.Context, routes []Route, f *fleet) (out []placed, err 
 	return out, nil
 }
 
-// policyText is the spec as given and, where that differs, in its canonical form. Without a seed the host draws one.
-func policyText(given, canonical string) string {
+// policyText is the spec as given and, where that says something else, in its canonical form, which leaves settings at
+// their default out. Drawn says which seed the host drew, empty for none; the zero of the policy's own is no news then.
+func policyText(given, canonical, drawn string) string {
 	var notes []string
+	if drawn != "" && !namesSeed(given) {
+		canonical = strings.Replace(canonical, " seed=0", "", 1)
+	}
 	if given != canonical {
 		notes = append(notes, "canonical: "+canonical)
 	}
-	if !slices.ContainsFunc(strings.Fields(given), func(w string) bool { return strings.HasPrefix(w, "seed=") }) {
-		notes = append(notes, "seed drawn at random")
-	}
-	if len(notes) == 0 {
-		return given
+	notes = append(notes, "settings at their default are left out")
+	if drawn != "" {
+		notes = append(notes, drawn)
 	}
 	return given + " (" + strings.Join(notes, "; ") + ")"
+}
+
+func namesSeed(spec string) bool {
+	return slices.ContainsFunc(strings.Fields(spec), func(w string) bool { return strings.HasPrefix(w, "seed=") })
+}
+
+// policy is what the route runs, in words.
+func (rt *running) policy() string {
+	drawn := ""
+	if salt := rt.b.Stats().Salt; salt != 0 {
+		drawn = fmt.Sprintf("the host drew seed %d", salt)
+	}
+	return policyText(rt.now.Spec, rt.b.Spec(), drawn)
 }
 
 // newProxy is the library's proxy that also logs what the client is not told. The watch learns of its transport, which

@@ -58,10 +58,15 @@ func TestEnginesAgree(t *testing.T) {
 }
 
 func TestPolicyText(t *testing.T) {
-	require.Equal(t, "random seed=1", policyText("random seed=1", "random seed=1"))
-	require.Equal(t, "prequal (canonical: prequal seed=0; seed drawn at random)", policyText("prequal", "prequal seed=0"))
-	require.Equal(t, "prequal seed=0", policyText("prequal seed=0", "prequal seed=0"))
-	require.Equal(t, "prequal seed=07 (canonical: prequal seed=7)", policyText("prequal seed=07", "prequal seed=7"))
+	for _, c := range []struct{ given, canonical, drawn, want string }{
+		{"random seed=1", "random seed=1", "", "random seed=1 (settings at their default are left out)"},
+		{"prequal", "prequal seed=0", "seed 7", "prequal (settings at their default are left out; seed 7)"},
+		{"prequal", "prequal seed=0", "", "prequal (canonical: prequal seed=0; settings at their default are left out)"},
+		{"prequal seed=0", "prequal seed=0", "seed 7", "prequal seed=0 (settings at their default are left out; seed 7)"},
+		{"prequal seed=07", "prequal seed=7", "", "prequal seed=07 (canonical: prequal seed=7; settings at their default are left out)"},
+	} {
+		require.Equal(t, c.want, policyText(c.given, c.canonical, c.drawn))
+	}
 }
 
 // TestSynchronousModeServes places requests on the answers to their own probes, with the header that hints at what

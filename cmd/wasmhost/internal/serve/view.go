@@ -12,7 +12,8 @@ import (
 
 // view is the body of GET /pool. Ages and latencies are in milliseconds; an unknown latency is null.
 type view struct {
-	Spec       string            `json:"spec"`
+	Spec string `json:"spec"`
+	trials
 	Endpoints  []endpointView    `json:"endpoints"`
 	Entries    []entryView       `json:"entries"`
 	Fit        fitView           `json:"fit"`
@@ -25,6 +26,36 @@ type view struct {
 	PoolEvents map[string]uint64 `json:"pool_events"`
 	Errors     uint64            `json:"errors"`
 	Traps      uint64            `json:"traps"`
+}
+
+// trials are the policies that run beside the one in force; null for none.
+type trials struct {
+	Canary     *canaryView     `json:"canary"`
+	Comparison *comparisonView `json:"comparison"`
+}
+
+type canaryView struct {
+	Spec  string  `json:"spec"`
+	Share float64 `json:"share"` // of the queries, a part of one
+}
+
+// comparisonView is a comparison without its samples, which GET /compare has.
+type comparisonView struct {
+	Spec      string `json:"spec"`
+	Decisions uint64 `json:"decisions"`
+	Different uint64 `json:"different"`
+	Missed    uint64 `json:"missed"`
+	Failed    bool   `json:"failed"`
+}
+
+func newTrials(st *host.Stats) (t trials) {
+	if c := st.Canary; c != nil {
+		t.Canary = &canaryView{c.Spec, float64(c.Share) / perUnit}
+	}
+	if c := st.Comparison; c != nil {
+		t.Comparison = &comparisonView{c.Spec, c.Decisions, c.Different, c.Missed, c.Failed}
+	}
+	return t
 }
 
 // endpointView is one endpoint: as configured, and as it has done lately. LastProbe is null for policies that probe
@@ -73,7 +104,7 @@ type fitView struct {
 func newView(b *host.Balancer, w *watch) view {
 	st := b.Stats()
 	v := view{
-		Spec: b.Spec(), InFlight: st.InFlight, Errors: st.Errors, Traps: st.Traps,
+		Spec: b.Spec(), trials: newTrials(&st), InFlight: st.InFlight, Errors: st.Errors, Traps: st.Traps,
 		Endpoints: []endpointView{}, Entries: []entryView{}, Attempts: w.attempts.view(),
 		Decisions: map[string]uint64{}, Fallbacks: map[string]uint64{}, Outcomes: map[string]uint64{},
 		Probes: map[string]uint64{

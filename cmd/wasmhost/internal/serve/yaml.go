@@ -110,7 +110,9 @@ func plainly(file string, err error) error {
 	}
 	var out []error
 	for _, line := range lines {
-		line = unknownField.ReplaceAllString(line, "unknown setting $1: use "+strings.Join(names(), ", "))
+		if m := unknownField.FindStringSubmatch(line); m != nil {
+			line = unknownField.ReplaceAllLiteralString(line, "unknown setting "+m[1]+": "+setting.Use(m[1], names()))
+		}
 		line = repeatedKey.ReplaceAllString(line, "$1 is given twice")
 		line = wrongType.ReplaceAllStringFunc(line, func(s string) string {
 			m := wrongType.FindStringSubmatch(s)
