@@ -138,7 +138,7 @@ func TestCheck(t *testing.T) {
 	require.Zero(t, code, out)
 	require.Equal(t, `listen    http://127.0.0.1:8000  HTTP/1.1, without TLS
 admin     http://127.0.0.1:9901
-policy    prequal seed=7 quantile=0.9 (settings at their default are left out)
+policy    prequal seed=7 quantile=0.9
 endpoint  b  http://127.0.0.1:9001
 `, out)
 	for name, c := range map[string]struct {

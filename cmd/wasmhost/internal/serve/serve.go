@@ -138,11 +138,13 @@ func policyText(given, canonical, drawn string) string {
 		canonical = strings.Replace(canonical, " seed=0", "", 1)
 	}
 	if given != canonical {
-		notes = append(notes, "canonical: "+canonical)
+		notes = append(notes, "canonical, without what is at its default: "+canonical)
 	}
-	notes = append(notes, "settings at their default are left out")
 	if drawn != "" {
 		notes = append(notes, drawn)
+	}
+	if len(notes) == 0 {
+		return given
 	}
 	return given + " (" + strings.Join(notes, "; ") + ")"
 }

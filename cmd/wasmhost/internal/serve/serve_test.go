@@ -59,11 +59,11 @@ func TestEnginesAgree(t *testing.T) {
 
 func TestPolicyText(t *testing.T) {
 	for _, c := range []struct{ given, canonical, drawn, want string }{
-		{"random seed=1", "random seed=1", "", "random seed=1 (settings at their default are left out)"},
-		{"prequal", "prequal seed=0", "seed 7", "prequal (settings at their default are left out; seed 7)"},
-		{"prequal", "prequal seed=0", "", "prequal (canonical: prequal seed=0; settings at their default are left out)"},
-		{"prequal seed=0", "prequal seed=0", "seed 7", "prequal seed=0 (settings at their default are left out; seed 7)"},
-		{"prequal seed=07", "prequal seed=7", "", "prequal seed=07 (canonical: prequal seed=7; settings at their default are left out)"},
+		{"random seed=1", "random seed=1", "", "random seed=1"},
+		{"prequal", "prequal seed=0", "seed 7", "prequal (seed 7)"},
+		{"prequal", "prequal seed=0", "", "prequal (canonical, without what is at its default: prequal seed=0)"},
+		{"prequal seed=0", "prequal seed=0", "seed 7", "prequal seed=0 (seed 7)"},
+		{"prequal seed=07", "prequal seed=7", "", "prequal seed=07 (canonical, without what is at its default: prequal seed=7)"},
 	} {
 		require.Equal(t, c.want, policyText(c.given, c.canonical, c.drawn))
 	}
