@@ -18,7 +18,8 @@ func linear() Experiment {
 		ts = append(ts, trial{keys: []string{f.name, "prequal", "-"}, fleet: at(.94, f.fleet), spec: "prequal"})
 	}
 	return bench(Experiment{
-		Name: "linear",
+		Name:   "linear",
+		Report: linearReport(),
 		About: "A weighted sum of latency and RIF instead of the hot-cold rule, from latency alone to RIF alone, " +
 			"where all machines are equal and where half of them are slow.",
 		Keys: []string{"fleet", "rule", "lambda"},

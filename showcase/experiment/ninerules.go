@@ -31,7 +31,8 @@ func nineRules() Experiment {
 		}
 	}
 	return bench(Experiment{
-		Name: "rules",
+		Name:   "rules",
+		Report: nineRulesReport(),
 		About: "The paper's nine selection rules at 70 and 90 % of the allocation, where three machines in ten are old and " +
 			"neighbours come and go; then synchronous mode, a rule of other balancers, and the bound of who knows everything.",
 		Keys: []string{"load", "rule"},

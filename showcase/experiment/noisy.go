@@ -13,7 +13,8 @@ func neighbours() Experiment {
 		}
 	}
 	return bench(Experiment{
-		Name: "neighbours",
+		Name:   "neighbours",
+		Report: neighboursReport(),
 		About: "The paper's argument against balancing CPU: a fleet a tenth over its allocation, of which two machines in a hundred " +
 			"have nothing to spare. An equal share of the CPU is too much for those two alone, and everyone's tail.",
 		Keys: []string{"load", "rule"},

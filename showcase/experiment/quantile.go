@@ -33,7 +33,8 @@ func quantile() Experiment {
 		ts = append(ts, trial{keys: []string{"all latencies", q}, fleet: all, spec: "prequal quantile=" + q})
 	}
 	return bench(Experiment{
-		Name: "quantile",
+		Name:   "quantile",
+		Report: quantileReport(),
 		About: "What the one number of the hot-cold rule does: from 0, least RIF alone, to 1, least latency alone, " +
 			"where half of the machines are slow. The threshold is that quantile of a window of the RIFs that a client has read last.",
 		Keys: []string{"window", "quantile"},

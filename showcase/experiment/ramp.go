@@ -18,7 +18,8 @@ func ramp() Experiment {
 		}
 	}
 	return bench(Experiment{
-		Name: "ramp",
+		Name:   "ramp",
+		Report: rampReport(),
 		About: "The paper's load ramp: nine steps from three quarters of the fleet's allocation to 1.74 times it. " +
 			"Balancing CPU fails as soon as some replicas are over their allocation; Prequal finds the room that others have.",
 		Keys: []string{"load", "rule"},

@@ -3,13 +3,13 @@ package experiment
 // All lists the experiments in the order of the paper, then our own.
 func All() []Experiment {
 	return []Experiment{
-		ramp().with(rampReport()),
-		nineRules().with(nineRulesReport()),
+		ramp(),
+		nineRules(),
 		probeRate(),
-		quantile().with(quantileReport()),
-		linear().with(linearReport()),
-		neighbours().with(neighboursReport()),
-		sinkhole().with(sinkholeReport()),
+		quantile(),
+		linear(),
+		neighbours(),
+		sinkhole(),
 		variant(),
 		ablation(),
 		estimator(),
@@ -17,12 +17,6 @@ func All() []Experiment {
 		herd(),
 		scale(),
 	}
-}
-
-// with gives an experiment what it says of its figures.
-func (e Experiment) with(r Report) Experiment {
-	e.Report = r
-	return e
 }
 
 // Named finds an experiment.

@@ -67,7 +67,8 @@ const (
 
 func sinkhole() Experiment {
 	return Experiment{
-		Name: "sinkhole",
+		Name:   "sinkhole",
+		Report: sinkholeReport(),
 		About: "Replicas that fail fast look idle. Compares rules that keep clients away from them: what each loses, " +
 			"how soon it turns away and comes back, and what it costs when nothing or everything fails.",
 		Keys: []string{"situation", "rule"},
